@@ -20,9 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
-from fairtrial.model.adapters import build_model
+from fairtrial.model.adapters import build_model, chunk_of
 from fairtrial.model.external import KINDS, Declared, ExternalModel, padded_left, spoken, tensors_in
-from fairtrial.model.hf_config import chunk_of
 from fairtrial.model.network import Classifier, LanguageModel, memory_needed
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, read_part, with_length
@@ -278,9 +277,15 @@ def texts_of(network: Network) -> dict[str, Any]:
 
 
 def sample_rows(
-    stream: list[int], vocabulary: int, length: int, seed: int, *, never: Sequence[int] = (), end: int | None = None,
+    stream: list[int],
+    vocabulary: int,
+    length: int,
+    seed: int,
+    *,
+    never: Sequence[int] = (),
+    end: int | None = None,
     shortest: int = 1,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     """Eight rows of real text and eight of random tokens [time], from the full length to the shortest. None holds a
     token that is `never` in a text, as that for padding, and `end` stands at their end only."""
     most = min(length, MOST)
@@ -350,9 +355,14 @@ def plan_of_module(module: nn.Module, kind: str, sizes: Mapping[str, int | None]
             raise BadInput(f"model(ids [3, {ids.shape[1]}]) gives {spoken(output)}, and no logits [3, classes]")
         classes = int(shapes[0][1])
     return Plan(
-        task, Shape(length=length), (), vocabulary=int(vocabulary), classes=classes or CLASSES, module=module,
+        task,
+        Shape(length=length),
+        (),
+        vocabulary=int(vocabulary),
+        classes=classes or CLASSES,
+        module=module,
         declared=declared,
-    )  # fmt: skip
+    )
 
 
 def subject_of_record(record: Record) -> Subject:

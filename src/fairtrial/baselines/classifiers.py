@@ -70,9 +70,12 @@ def _lengths(texts: Sequence[str]) -> np.ndarray:
 
 
 CLASSIFIERS: dict[str, Fit] = {
-    "majority": fit_majority, "length only": fit_length, "unigram naive Bayes": fit_unigram_bayes,
-    "naive Bayes": fit_bayes, "logistic regression": fit_logistic,
-}  # fmt: skip
+    "majority": fit_majority,
+    "length only": fit_length,
+    "unigram naive Bayes": fit_unigram_bayes,
+    "naive Bayes": fit_bayes,
+    "logistic regression": fit_logistic,
+}
 
 
 def fitted(fit: Fit, documents: Sequence[Document], labels: Sequence[str]) -> Guess:

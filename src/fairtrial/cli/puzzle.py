@@ -183,8 +183,12 @@ def replace_key(
 @app.command("course")
 def course(
     out: Annotated[Path, Option(help="Folder for figures and a page.", metavar="FOLDER")] = Path("puzzle-course"),
-    seed: Seed = 0, scale: Scale = False, precision: Precision = 0.999, kind: Format = "png", json: Json = False,
-) -> None:  # fmt: skip
+    seed: Seed = 0,
+    scale: Scale = False,
+    precision: Precision = 0.999,
+    kind: Format = "png",
+    json: Json = False,
+) -> None:
     """Six questions of the course behind the five reports, solved, explained and checked in real attention."""
     from fairtrial.puzzles.course import course_keys, course_questions, write_course
     from fairtrial.puzzles.sentences import lines_of, wrapped

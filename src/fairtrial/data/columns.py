@@ -16,15 +16,34 @@ KINDS = ("text", "label", "split", "group")  # each is also the name that needs 
 # other usual names; a group is the speech, thread or book that a text comes from
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "text": (
-        "sentence", "content", "document", "review", "comment", "tweet", "message", "body", "phrase", "utterance",
+        "sentence",
+        "content",
+        "document",
+        "review",
+        "comment",
+        "tweet",
+        "message",
+        "body",
+        "phrase",
+        "utterance",
     ),
     "label": (
-        "class", "target", "category", "sentiment", "topic", "speaker", "author", "rating", "stars", "emotion",
-        "intent", "polarity",
+        "class",
+        "target",
+        "category",
+        "sentiment",
+        "topic",
+        "speaker",
+        "author",
+        "rating",
+        "stars",
+        "emotion",
+        "intent",
+        "polarity",
     ),
     "split": ("partition", "subset", "fold", "set"),
     "group": (),
-}  # fmt: skip
+}
 ROW_NAMES = ("id", "idx", "index", "uid", "guid", "")
 NOT_THE_THING = {*ROW_NAMES, "count", "number", "length", "date", "time", "url", "link", "language", "title", "hash"}
 NONE = "none"  # for the split and the group: do not use such a column

@@ -16,9 +16,14 @@ from fairtrial.errors import BadInput
 LINE_LIMIT = 1_000_000  # bytes: a longer line is most often a binary file or one without line ends
 CHUNK = 1 << 18  # below LINE_LIMIT, so that a line that is too long always began in an earlier chunk
 BINARY = {
-    b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstandard", b"%PDF": "PDF", b"PAR1": "Parquet",
-}  # fmt: skip
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstandard",
+    b"%PDF": "PDF",
+    b"PAR1": "Parquet",
+}
 SPLIT_NAMES = {  # the usual spellings of each split
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("validation", "valid", "val", "dev", "development"), "validation"),

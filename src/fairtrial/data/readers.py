@@ -505,9 +505,13 @@ def paragraphs(file: TextFile) -> Documents:
 
 
 READERS: dict[str, Callable[[Path, recipe.Data, str], Corpus]] = {
-    "course": read_course, "table": read_table, "jsonl": read_jsonl, "folder": read_folder, "text": read_text,
+    "course": read_course,
+    "table": read_table,
+    "jsonl": read_jsonl,
+    "folder": read_folder,
+    "text": read_text,
     "lines": read_sentences,
-}  # fmt: skip
+}
 FORMATS = ("auto", *READERS, "sotu")
 SPLIT_SUFFIXES = {"table": TABLE_SUFFIXES, "jsonl": JSONL_SUFFIXES, "lines": (".tokens",)}
 SUFFIXES = {suffix: name for name, suffixes in SPLIT_SUFFIXES.items() for suffix in suffixes} | {".txt": "text"}

@@ -64,10 +64,17 @@ class Explorer:
 
         self.server = uvicorn.Server(
             uvicorn.Config(
-                self.guard, http=Protocol, ws="none", lifespan="off", access_log=False, log_level="error",
-                server_header=False, timeout_keep_alive=30, timeout_graceful_shutdown=1,
+                self.guard,
+                http=Protocol,
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_level="error",
+                server_header=False,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=1,
             )
-        )  # fmt: skip
+        )
         self.thread = threading.Thread(target=self.server.run, args=([self.socket],), daemon=True, name="explore")
         self.thread.start()
         while not self.server.started and self.thread.is_alive():

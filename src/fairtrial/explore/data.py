@@ -71,11 +71,13 @@ def audit(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     sets = {"train": splits.train, "validation": splits.validation, **splits.tests}
     shown = {
         name: {
-            "documents": len(documents), "lengths": lengths(documents),
+            "documents": len(documents),
+            "lengths": lengths(documents),
             "classes": classes(documents, splits.class_names) if splits.labels else {},
         }
-        for name, documents in sets.items() if documents
-    }  # fmt: skip
+        for name, documents in sets.items()
+        if documents
+    }
     copies = {name: found.counts() for name, found in prepared.copies.items()}
     return {
         "findings": facts["findings"],
@@ -148,11 +150,14 @@ def pairs(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     for at in places[offset : offset + MOST_PAIRS]:
         item, other = items[at], prepared.known[int(found.partner[at])]
         one, two = marked(item.text, other.text)
-        rows.append({
-            "kind": KINDS[int(found.status[at])], "share": float(found.share[at]) or None,
-            "test": {"pieces": one, "where": file_of(item), "label": named(item)},
-            "train": {"pieces": two, "where": file_of(other), "label": named(other)},
-        })  # fmt: skip
+        rows.append(
+            {
+                "kind": KINDS[int(found.status[at])],
+                "share": float(found.share[at]) or None,
+                "test": {"pieces": one, "where": file_of(item), "label": named(item)},
+                "train": {"pieces": two, "where": file_of(other), "label": named(other)},
+            }
+        )
     return {"rows": rows, "count": len(places), "offset": offset, "sets": list(prepared.copies)}
 
 

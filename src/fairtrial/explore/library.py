@@ -196,9 +196,14 @@ def record_row(folder: Path) -> Row:
     record = Record.open(folder)
     recipe, trial = record.recipe, record.trial
     row: Row = {
-        "task": recipe.task, "parts": format_parts(recipe), "data": Path(recipe.data.source).name,
-        "seeds": 1, "seed": trial.seed, "bytes": size_of(folder), "passport": level_of(folder / "passport.json"),
-    }  # fmt: skip
+        "task": recipe.task,
+        "parts": format_parts(recipe),
+        "data": Path(recipe.data.source).name,
+        "seeds": 1,
+        "seed": trial.seed,
+        "bytes": size_of(folder),
+        "passport": level_of(folder / "passport.json"),
+    }
     if record.complete:
         result = record.result
         row |= {"parameters": result.parameters, "state": "finished"}
@@ -239,9 +244,13 @@ def study_row(folder: Path) -> Row:
     variants = list(dict.fromkeys(path.parts[-3] for path in begun))
     tasks = list(dict.fromkeys(path.parts[-4] for path in begun))
     row: Row = {
-        "task": ", ".join(tasks), "parts": ", ".join(variants), "bytes": None, "state": "finished",
-        "seeds": len({path.parts[-2] for path in begun}), "done": len(done),
-    }  # fmt: skip
+        "task": ", ".join(tasks),
+        "parts": ", ".join(variants),
+        "bytes": None,
+        "state": "finished",
+        "seeds": len({path.parts[-2] for path in begun}),
+        "done": len(done),
+    }
     if begun:
         row["data"] = Path(Record(begun[0].parent).recipe.data.source).name
     levels = [level_of(path) for path in (folder / "passports").glob("*/*.json")]

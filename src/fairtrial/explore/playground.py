@@ -88,9 +88,12 @@ def one_answer(model: Model, text: str, off: Sequence[tuple[int, int]], most: in
         notices = [*notices, maps.cut]
     failed = [f"check failed: {each.name} ({each.meaning})" for each in maps.checks if not each.passed]
     return {
-        "task": run.recipe.task, "maps": maps, "answer": answer, "before": before,
+        "task": run.recipe.task,
+        "maps": maps,
+        "answer": answer,
+        "before": before,
         "notices": list(dict.fromkeys([*notices, *failed])),
-    }  # fmt: skip
+    }
 
 
 def answer_of(model: Model, text: str, most: int | None) -> tuple[Plain, list[str]]:
@@ -106,10 +109,13 @@ def answer_of(model: Model, text: str, most: int | None) -> tuple[Plain, list[st
         predicted = run.predict(text, words=True, quiet=True)
         words = predicted.attributions[0]
         given = {
-            "labels": list(predicted.labels), "shares": list(predicted.predictions[0].shares),
-            "guess": predicted.guesses[0], "words": list(words.words), "leave_one_out": words.leave_one_out.tolist(),
+            "labels": list(predicted.labels),
+            "shares": list(predicted.predictions[0].shares),
+            "guess": predicted.guesses[0],
+            "words": list(words.words),
+            "leave_one_out": words.leave_one_out.tolist(),
             "gradient": words.gradient_times_input.tolist(),
-        }  # fmt: skip
+        }
         return given, list(predicted.notices)
     return {}, ["a masked language model answers no text: its maps are shown"]
 
@@ -119,10 +125,15 @@ def packed_maps(maps: AttentionMaps, weights: np.ndarray | None = None, spread: 
     shown = maps.weights if weights is None else weights
     layers, heads = shown.shape[:2]
     return {
-        "words": list(maps.words), "layers": layers, "heads": heads, "prefix": maps.prefix, "causal": maps.causal,
-        "weights": shares(shown), "spread": None if spread is None else shares(spread),
+        "words": list(maps.words),
+        "layers": layers,
+        "heads": heads,
+        "prefix": maps.prefix,
+        "causal": maps.causal,
+        "weights": shares(shown),
+        "spread": None if spread is None else shares(spread),
         "open": base64.b64encode(maps.open.astype(np.uint8).tobytes()).decode(),
-    }  # fmt: skip
+    }
 
 
 def shares(weights: np.ndarray) -> str:
@@ -194,10 +205,12 @@ def generate(library: Library, params: RequestParams, handle: JobHandle) -> Plai
     model = library.models.get(library, params.text("model", most=1000), params.flag("untrained"))
     top_k = params.whole("top_k", 0, 100_000, 0)
     generator = model.run.generator(
-        params.text("text", ""), tokens=params.whole("tokens", 1, 400, 60),
-        temperature=params.number("temperature", 0, 10, 1.0), top_k=top_k or None,
+        params.text("text", ""),
+        tokens=params.whole("tokens", 1, 400, 60),
+        temperature=params.number("temperature", 0, 10, 1.0),
+        top_k=top_k or None,
         top_p=params.number("top_p", 0.001, 1, 1.0),
-    )  # fmt: skip
+    )
 
     def on_text(piece: str) -> None:
         handle.check()

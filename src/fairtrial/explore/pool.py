@@ -72,9 +72,7 @@ class Pool:
         seconds = LONG_SECONDS if lane == "long" else QUICK_SECONDS
         return await self._run(job, JobHandle(seconds, turn), channel, lane)
 
-    async def stream(
-        self, job: Job[Value], channel: str = "", lane: str = "long", turn: int = 0
-    ) -> AsyncIterator[Any]:  # fmt: skip
+    async def stream(self, job: Job[Value], channel: str = "", lane: str = "long", turn: int = 0) -> AsyncIterator[Any]:
         """What the job sends, as it comes, and its answer last. Ends the job where nobody listens any more."""
         loop, values = asyncio.get_running_loop(), asyncio.Queue[Any]()
 

@@ -116,7 +116,7 @@ def build_app(library: Library, pool: Pool) -> Starlette:
 
 async def answered(
     library: Library, pool: Pool, question: Question, params: RequestParams, channel: str, turn: int
-) -> bytes:  # fmt: skip
+) -> bytes:
     """As JSON, which is made off the loop as well; an answer that many wait for is bytes already."""
 
     def job(handle: JobHandle) -> bytes:
@@ -128,7 +128,7 @@ async def answered(
 
 async def events(
     library: Library, pool: Pool, question: Question, params: RequestParams, channel: str, turn: int
-) -> AsyncIterator[bytes]:  # fmt: skip
+) -> AsyncIterator[bytes]:
     try:
         job = pool.stream(lambda handle: question.function()(library, params, handle), channel, question.lane, turn)
         async for value in job:

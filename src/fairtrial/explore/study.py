@@ -223,17 +223,30 @@ def compared(library: Library, params: RequestParams, handle: JobHandle) -> Plai
         for name, outcomes in zip((chosen.variant, chosen.against), chosen.outcomes, strict=True)
     }
     return {
-        "task": chosen.task, "variant": chosen.variant, "against": chosen.against, "set": chosen.test,
-        "items": chosen.subset, "metric": found.metric.name, "unit": found.metric.unit, "count": found.items,
-        "groups": found.groups, "seeds": found.seeds, "difference": found.difference, "low": low, "high": high,
-        "p": test and test.p, "by_seed": test and test.by_seed, "smallest": chosen.smallest,
+        "task": chosen.task,
+        "variant": chosen.variant,
+        "against": chosen.against,
+        "set": chosen.test,
+        "items": chosen.subset,
+        "metric": found.metric.name,
+        "unit": found.metric.unit,
+        "count": found.items,
+        "groups": found.groups,
+        "seeds": found.seeds,
+        "difference": found.difference,
+        "low": low,
+        "high": high,
+        "p": test and test.p,
+        "by_seed": test and test.by_seed,
+        "smallest": chosen.smallest,
         "shares": test and test.variance_shares,
-        "why_not": [reason.text for reason in found.not_comparable], "least_difference": least,
+        "why_not": [reason.text for reason in found.not_comparable],
+        "least_difference": least,
         "scores": scores,
         "sentence": difference_words(as_comparison(found)) if test and found.difference is not None else "",
         "verdict": chosen.decisive and comparison_numbers(chosen.decisive),
         "higher_is_better": found.metric.higher_is_better,
-    }  # fmt: skip
+    }
 
 
 def score_numbers(found: Score) -> Plain:
@@ -257,12 +270,18 @@ def power(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     by_seeds = [(number, smallest(number, items)) for number in range(2, 41)]
     sizes = sorted({max(2, round(chosen.contrast.items * times)) for times in (0.25, 0.5, 1, 2, 4, 8, 16)} | {items})
     return {
-        "seeds": seeds, "count": items, "smallest": smallest(seeds, items),
-        "now": smallest(test.seeds, chosen.contrast.items), "own": chosen.smallest,
-        "by_seeds": by_seeds, "by_items": [(size, smallest(seeds, size)) for size in sizes],
-        "unit": chosen.contrast.metric.unit, "level": chosen.level, "had": [test.seeds, chosen.contrast.items],
+        "seeds": seeds,
+        "count": items,
+        "smallest": smallest(seeds, items),
+        "now": smallest(test.seeds, chosen.contrast.items),
+        "own": chosen.smallest,
+        "by_seeds": by_seeds,
+        "by_items": [(size, smallest(seeds, size)) for size in sizes],
+        "unit": chosen.contrast.metric.unit,
+        "level": chosen.level,
+        "had": [test.seeds, chosen.contrast.items],
         "by_look": [row for row in by_look(chosen) if row is not None],
-    }  # fmt: skip
+    }
 
 
 def by_look(chosen: Chosen) -> Iterator[Plain | None]:
@@ -273,9 +292,16 @@ def by_look(chosen: Chosen) -> Iterator[Plain | None]:
         names = (chosen.variant, chosen.against, chosen.test, chosen.subset)
         found = compare(names, chosen.metric, (first[0], first[1]), chosen.keep, chosen.clusters)
         low, high = found.test.interval() if found.test else (None, None)
-        yield None if found.difference is None else {
-            "seeds": count, "difference": found.difference, "low": low, "high": high,
-        }  # fmt: skip
+        yield (
+            None
+            if found.difference is None
+            else {
+                "seeds": count,
+                "difference": found.difference,
+                "low": low,
+                "high": high,
+            }
+        )
 
 
 def items(library: Library, params: RequestParams, handle: JobHandle) -> Plain:

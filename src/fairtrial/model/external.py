@@ -98,9 +98,16 @@ class ExternalModel(nn.Module):
     """A user's network behind the interface of ours: rows are padded at their end, answers come where tokens stand."""
 
     def __init__(
-        self, model: nn.Module, task: str, vocabulary: int, length: int, classes: int, *, name: str,
+        self,
+        model: nn.Module,
+        task: str,
+        vocabulary: int,
+        length: int,
+        classes: int,
+        *,
+        name: str,
         declared: Declared | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.model, self.name = model, name
         self.causal, self.length = task == "lm", length
@@ -339,9 +346,15 @@ def attention_kernel(network: ExternalModel, kind: str) -> Iterator[bool]:
 
 
 def build_external(
-    name: str, builder: Builder, options: Mapping[str, Any], task: str, sizes: Sequence[int], shape: Shape, seed: int,
+    name: str,
+    builder: Builder,
+    options: Mapping[str, Any],
+    task: str,
+    sizes: Sequence[int],
+    shape: Shape,
+    seed: int,
     said: Mapping[str, Any] = {},
-) -> ExternalModel:  # fmt: skip
+) -> ExternalModel:
     """Call a builder with `sizes` (vocabulary, length, classes); all that it draws comes from a stream of the seed."""
     given = dict(zip(BUILD, (*sizes, seed), strict=True))
     takes = inspect.signature(builder).parameters

@@ -52,9 +52,15 @@ class VocabularyLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, scale: float,
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        scale: float,
         scratch: Scratch,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:
         entries = weight.shape[0]
         buffer = scratch.take(entries, hidden)
         to_hidden, to_weight = torch.empty_like(hidden), torch.zeros_like(weight)

@@ -30,9 +30,13 @@ SPECIAL = {
     "mask": ("[MASK]", "<mask>"),
 }
 ACTIVATIONS = {
-    "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu", "silu": "silu", "swish": "silu",
-}  # fmt: skip
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
 TABLE = "body.parts.learned.table.weight"
 WEIGHTS = "model.safetensors"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
@@ -56,8 +60,11 @@ class Family:
 BERT = Family(
     prefix="bert.",
     sizes={
-        "layers": "num_hidden_layers", "heads": "num_attention_heads", "width": "hidden_size",
-        "hidden": "intermediate_size", "length": "max_position_embeddings",
+        "layers": "num_hidden_layers",
+        "heads": "num_attention_heads",
+        "width": "hidden_size",
+        "hidden": "intermediate_size",
+        "length": "max_position_embeddings",
     },
     layer={
         "attention.out": "encoder.layer.{}.attention.output.dense",
@@ -70,7 +77,7 @@ BERT = Family(
     head={"hidden": "pooler.dense", "out": "classifier"},
     head_activation="tanh",
     other_heads=("cls.", "qa_outputs."),
-)  # fmt: skip
+)
 ROBERTA = replace(
     BERT,
     prefix="roberta.",
@@ -81,7 +88,10 @@ ROBERTA = replace(
 DISTILBERT = Family(
     prefix="distilbert.",
     sizes={
-        "layers": "n_layers", "heads": "n_heads", "width": "dim", "hidden": "hidden_dim",
+        "layers": "n_layers",
+        "heads": "n_heads",
+        "width": "dim",
+        "hidden": "hidden_dim",
         "length": "max_position_embeddings",
     },
     layer={
@@ -96,7 +106,7 @@ DISTILBERT = Family(
     head_activation="relu",
     other_heads=("vocab_", "qa_outputs."),
     types=False,
-)  # fmt: skip
+)
 FAMILIES = {"bert": BERT, "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA, "distilbert": DISTILBERT}
 
 

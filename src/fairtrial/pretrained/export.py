@@ -52,27 +52,41 @@ class HuggingFaceNames:
 
 
 BERT_NAMES = HuggingFaceNames(
-    title="Bert", model_type="bert", prefix="bert.", norm="embeddings.LayerNorm", layer=BERT.layer, types=2,
+    title="Bert",
+    model_type="bert",
+    prefix="bert.",
+    norm="embeddings.LayerNorm",
+    layer=BERT.layer,
+    types=2,
     first_position=lambda pad: 0,
     classifier={"hidden": "bert.pooler.dense", "out": "classifier"},
     masked={"hidden": "cls.predictions.transform.dense", "norm": "cls.predictions.transform.LayerNorm"},
     masked_output="cls.predictions",
-)  # fmt: skip
+)
 XL_NORMS = {
-    "attention_norm": "encoder.layer.{}.attention.self_attn_layer_norm", "forward_norm": "encoder.layer.{}.LayerNorm"
-}  # fmt: skip
+    "attention_norm": "encoder.layer.{}.attention.self_attn_layer_norm",
+    "forward_norm": "encoder.layer.{}.LayerNorm",
+}
 XL_NAMES = HuggingFaceNames(
-    title="XLMRobertaXL", model_type="xlm-roberta-xl", prefix="roberta.", norm="encoder.LayerNorm",
-    layer={**BERT.layer, **XL_NORMS}, types=1,
+    title="XLMRobertaXL",
+    model_type="xlm-roberta-xl",
+    prefix="roberta.",
+    norm="encoder.LayerNorm",
+    layer={**BERT.layer, **XL_NORMS},
+    types=1,
     first_position=lambda pad: pad + 1,
     classifier={"hidden": "classifier.dense", "out": "classifier.out_proj"},
     masked={"hidden": "lm_head.dense", "norm": "lm_head.layer_norm"},
     masked_output="lm_head",
-)  # fmt: skip
+)
 GPT2_LAYER = {
-    "attention.qkv": "attn.c_attn", "attention.out": "attn.c_proj", "attention_norm": "ln_1",
-    "feed_forward.up": "mlp.c_fc", "feed_forward.down": "mlp.c_proj", "forward_norm": "ln_2",
-}  # fmt: skip
+    "attention.qkv": "attn.c_attn",
+    "attention.out": "attn.c_proj",
+    "attention_norm": "ln_1",
+    "feed_forward.up": "mlp.c_fc",
+    "feed_forward.down": "mlp.c_proj",
+    "forward_norm": "ln_2",
+}
 
 
 @dataclass(frozen=True)
@@ -141,11 +155,18 @@ def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], toke
     if not shape.tied:
         found["lm_head.weight"] = weights["out.weight"]
     config = {
-        "model_type": "gpt2", "n_layer": shape.layers, "n_head": shape.heads, "n_positions": shape.length,
-        "n_embd": shape.width, "n_inner": shape.hidden, "activation_function": ACTIVATIONS[shape.activation],
-        "resid_pdrop": shape.dropout, "embd_pdrop": shape.dropout, "attn_pdrop": shape.attention_dropout,
+        "model_type": "gpt2",
+        "n_layer": shape.layers,
+        "n_head": shape.heads,
+        "n_positions": shape.length,
+        "n_embd": shape.width,
+        "n_inner": shape.hidden,
+        "activation_function": ACTIVATIONS[shape.activation],
+        "resid_pdrop": shape.dropout,
+        "embd_pdrop": shape.dropout,
+        "attn_pdrop": shape.attention_dropout,
         "layer_norm_epsilon": shape.norm_epsilon,
-    }  # fmt: skip
+    }
     return "GPT2LMHeadModel", True, config, found
 
 

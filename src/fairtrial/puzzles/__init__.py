@@ -21,9 +21,22 @@ if TYPE_CHECKING:
     from fairtrial.puzzles.heads import head_names, read_sequence
 
 __all__ = [
-    "Answer", "Replacement", "average", "average_target", "course_questions", "head_names", "identity", "lines_of",
-    "mix", "mix_target", "plain_of", "read_sequence", "replace_key", "select", "select_target",
-]  # fmt: skip
+    "Answer",
+    "Replacement",
+    "average",
+    "average_target",
+    "course_questions",
+    "head_names",
+    "identity",
+    "lines_of",
+    "mix",
+    "mix_target",
+    "plain_of",
+    "read_sequence",
+    "replace_key",
+    "select",
+    "select_target",
+]
 
 
 def __getattr__(name: str) -> Any:

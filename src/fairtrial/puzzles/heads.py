@@ -124,20 +124,26 @@ _add(
     "previous token",
     "Each token looks one place back and copies the word it finds there; the first sees only itself. The query "
     "holds the place before its own, the key its own place: their product is large where they agree.",
-    (Head(look_back),), False, lambda words, place: max(place - 1, 0),
-)  # fmt: skip
+    (Head(look_back),),
+    False,
+    lambda words, place: max(place - 1, 0),
+)
 _add(
     "first token",
     "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
-    (Head(look_first),), False, lambda words, place: 0,
-)  # fmt: skip
+    (Head(look_first),),
+    False,
+    lambda words, place: 0,
+)
 _add(
     "same word before",
     "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
     "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
     "token's own place counts against it, so that no token finds itself.",
-    (Head(look_late_but_not_here, match=True),), True, lambda words, place: latest(words, place, 0, place - 1),
-)  # fmt: skip
+    (Head(look_late_but_not_here, match=True),),
+    True,
+    lambda words, place: latest(words, place, 0, place - 1),
+)
 _add(
     "induction",
     "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
@@ -145,8 +151,9 @@ _add(
     "copies its word: what followed last time is what comes next. Where the word is new, it looks at ^ and says "
     "so.",
     (Head(look_back, writes="before"), Head(look_late, match=True, reads="before")),
-    True, lambda words, place: latest(words, place, 1, place),
-)  # fmt: skip
+    True,
+    lambda words, place: latest(words, place, 1, place),
+)
 
 
 def build_head(name: str, words: int, places: int) -> LanguageModel:
@@ -282,11 +289,13 @@ def read_sequence(name: str, words: list[str]) -> dict[str, Any]:
     numbers = [known.index(word) for word in read]
     predicted, maps = run(network, torch.tensor([numbers]))
     return {
-        "head": name, "story": design.story, "words": read,
+        "head": name,
+        "story": design.story,
+        "words": read,
         "predicted": [known[word] for word in predicted[0].tolist()],
         "maps": [layer[0].tolist() for layer in maps],
         "right": [design.looks_at(numbers, place) for place in range(len(read))],
-    }  # fmt: skip
+    }
 
 
 def show_lines(show: Show) -> list[str]:

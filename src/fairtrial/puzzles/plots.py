@@ -164,9 +164,14 @@ def _new_figure(title: str) -> Figure:
 
 
 def draw_keys(
-    figure: Any, keys: Array, names: Sequence[str], colours: Sequence[str], queries: Sequence[tuple[Array, str]],
-    title: str, old_key: Array | None = None,
-) -> None:  # fmt: skip
+    figure: Any,
+    keys: Array,
+    names: Sequence[str],
+    colours: Sequence[str],
+    queries: Sequence[tuple[Array, str]],
+    title: str,
+    old_key: Array | None = None,
+) -> None:
     """Every query starts at the keys' mean and is drawn with one length: its direction is what matters to the hull."""
     width, mean = keys.shape[1], keys.mean(0)
     view, origin = np.eye(width), np.zeros(width)

@@ -64,10 +64,18 @@ class Replacement(Reached):
 
 
 def replace_key(
-    keys: ArrayLike, place: int, target: Array, query: ArrayLike, *, ask: str = "", scale: bool = True,
-    norm: float | None = None, precision: float = PRECISION, values: ArrayLike | None = None,
+    keys: ArrayLike,
+    place: int,
+    target: Array,
+    query: ArrayLike,
+    *,
+    ask: str = "",
+    scale: bool = True,
+    norm: float | None = None,
+    precision: float = PRECISION,
+    values: ArrayLike | None = None,
     names: Sequence[str] | None = None,
-) -> Replacement:  # fmt: skip
+) -> Replacement:
     """`norm` is the length that the new key must have; without it, the shortest key is taken."""
     table = as_keys(keys)
     need_place(place, len(table))
@@ -83,13 +91,24 @@ def replace_key(
     key = shortest if norm is None else of_length(fixed, shortest, norm, score >= 0, far)
     simple_way, simple = simple_replacement(table, place, target, fixed, factor, norm)
     return Replacement(
-        ask=ask, keys=table, names=name_keys(names, len(table)), scaled=scale, values=as_values(values, len(table)),
-        target=target, wanted_precision=precision, place=place, query=fixed, key=key, length=norm,
+        ask=ask,
+        keys=table,
+        names=name_keys(names, len(table)),
+        scaled=scale,
+        values=as_values(values, len(table)),
+        target=target,
+        wanted_precision=precision,
+        place=place,
+        query=fixed,
+        key=key,
+        length=norm,
         weights=softmax(replaced(scores, place, factor * float(key @ fixed))),
-        best=softmax(replaced(scores, place, score if steep else 0.0)), needed=abs(score) / steep if steep else None,
-        simple_way=simple_way, simple_key=simple,
+        best=softmax(replaced(scores, place, score if steep else 0.0)),
+        needed=abs(score) / steep if steep else None,
+        simple_way=simple_way,
+        simple_key=simple,
         simple_weights=softmax(replaced(scores, place, factor * float(simple @ fixed))),
-    )  # fmt: skip
+    )
 
 
 def desired_score(scores: Array, place: int, target: Array, precision: float) -> float:

@@ -378,10 +378,17 @@ class Answer(Reached):
 
 
 def solve(
-    ask: str, keys: ArrayLike, target: Array, *, scale: bool = True, norm: float | None = None,
-    precision: float = PRECISION, values: ArrayLike | None = None, names: Sequence[str] | None = None,
+    ask: str,
+    keys: ArrayLike,
+    target: Array,
+    *,
+    scale: bool = True,
+    norm: float | None = None,
+    precision: float = PRECISION,
+    values: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
     scores: Array | None = None,
-) -> Answer:  # fmt: skip
+) -> Answer:
     """`scores`: what least squares aims at, instead of the usual."""
     table = as_keys(keys)
     need_goals(norm, precision)
@@ -399,12 +406,22 @@ def solve(
     query = frame.query(place)
     weights = frame.weights(query)
     return Answer(
-        ask=ask, keys=table, names=name_keys(names, len(table)), scaled=scale, values=as_values(values, len(table)),
-        target=target, wanted_precision=precision, query=query, weights=weights, certificate=certificate, budget=norm,
-        nearest=nearest, exact=bool(misplaced(weights, nearest) < 1e-9),
+        ask=ask,
+        keys=table,
+        names=name_keys(names, len(table)),
+        scaled=scale,
+        values=as_values(values, len(table)),
+        target=target,
+        wanted_precision=precision,
+        query=query,
+        weights=weights,
+        certificate=certificate,
+        budget=norm,
+        nearest=nearest,
+        exact=bool(misplaced(weights, nearest) < 1e-9),
         smallest_norm=float(np.linalg.norm(frame.query(least))),
         least_squares=least_squares(table, target, frame.factor, scores),
-    )  # fmt: skip
+    )
 
 
 def name_keys(names: Sequence[str] | None, count: int) -> tuple[str, ...]:

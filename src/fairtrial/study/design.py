@@ -56,9 +56,9 @@ def read_variant(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def is_model(text: str) -> bool:
-    """`my_model.py`, `my_model.py:build`, `hf:CLASS`, `x-transformers:Decoder`"""
+    """`my_model.py`, `my_model.py:build`, `hf:CLASS`"""
     first, colon, _ = at_colon(text)
-    return first.endswith(".py") or bool(colon and first in LIBRARIES)
+    return first.endswith(".py") or bool(colon and first == "hf")
 
 
 def model_name(choice: PartChoice) -> str:
@@ -84,7 +84,6 @@ def _name(part: Any) -> str:
 
 
 Settings = Mapping[str, Any]  # recipe fields by their dotted names
-LIBRARIES = ("hf", "x-transformers")  # whose networks can be named
 METRIC = {"classify": "accuracy", "lm": "perplexity"}  # the tasks that are judged, and by what
 # what decides the test items: variants that differ here were not asked the same questions
 SHARED_DATA = (

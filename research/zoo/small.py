@@ -1,5 +1,5 @@
-"""A small configuration of any class of transformers: the recipe's shape under the names that the class has for it, and
-whatever else has a size (experts, ranks, states, windows, inner models) made small, too."""
+"""Fields that make any class of transformers small: whatever has a size (experts, ranks, states, windows, inner
+models), under the names that the class has for it. The sizes that every class has are the audit's own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.errors import BadInput
-from fairtrial.recipe import Shape
-from fairtrial.registry import did_you_mean
-
-CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
+ZOO = {
+    "vocabulary": 100,
+    "length": 32,
+    "width": 32,
+    "hidden": 64,
+    "layers": 2,
+    "heads": 4,
+    "key heads": 2,
+    "head_dim": 8,
+}
 SMALL_CHUNK = 8  # tokens: so that a short text has several
 FEW = 8  # of a rank, a state, a feature
 EXPERTS, CHOSEN = 4, 2
@@ -51,84 +56,58 @@ SIZES = {
 # lists with one entry for each layer: every kind of layer that the family has by default, once
 LAYER_KINDS = ("layer_types", "layers_block_type", "mlp_layer_types")
 SMALLER = {  # rarer sizes, each of its own meaning
-    "first_k_dense_replace": 1, "num_dense_layers": 1, "sliding_window_pattern": 2, "attn_layer_period": 2,
-    "attn_layer_offset": 1, "global_attn_every_n_layers": 2, "no_rope_layer_interval": 2, "layer_group_size": 2,
-    "n_group": 2, "topk_group": 1, "o_groups": 2, "num_kv_shared_layers": 0, "index_topk_blocks": 2,
+    "first_k_dense_replace": 1,
+    "num_dense_layers": 1,
+    "sliding_window_pattern": 2,
+    "attn_layer_period": 2,
+    "attn_layer_offset": 1,
+    "global_attn_every_n_layers": 2,
+    "no_rope_layer_interval": 2,
+    "layer_group_size": 2,
+    "n_group": 2,
+    "topk_group": 1,
+    "o_groups": 2,
+    "num_kv_shared_layers": 0,
+    "index_topk_blocks": 2,
     "index_n_heads": 16,  # with few, scores of exactly 0 tie
-    "entity_vocab_size": 32, "num_hash_buckets": 64, "max_2d_position_embeddings": 64, "pronunciation_vocab_size": 32,
-    "shape_vocab_size": 32, "image_size": 32, "patch_size": 8, "encoder_hash_byte_group_vocab": 64,
-}  # fmt: skip
+    "entity_vocab_size": 32,
+    "num_hash_buckets": 64,
+    "max_2d_position_embeddings": 64,
+    "pronunciation_vocab_size": 32,
+    "shape_vocab_size": 32,
+    "image_size": 32,
+    "patch_size": 8,
+    "encoder_hash_byte_group_vocab": 64,
+}
 
-TOKENS = {"pad_token_id": 0, "pad_index": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
-CORE = {  # set whatever the default is
-    "vocab_size": "vocabulary", "hidden_size": "width", "num_hidden_layers": "layers", "num_attention_heads": "heads",
-    "intermediate_size": "hidden", "n_inner": "hidden", "head_dim": "head_dim", "max_position_embeddings": "length",
-}  # fmt: skip
-
+ZOO |= {"experts": EXPERTS, "chosen": CHOSEN, "chunk": SMALL_CHUNK, "few": FEW}
+AUDITED = (  # what the audit sets itself
+    "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size n_inner head_dim "
+    "max_position_embeddings num_key_value_heads"
+)
 ROLE_OF = {name: role for role, names in SIZES.items() for name in names.split()}
 
 
-def chunk_of(config: Any) -> int:
-    """Tokens of the largest chunk or window that a configuration, or one inside it, names; 0: it names none."""
-    inner = [chunk_of(each) for each in vars(config).values() if hasattr(each, "to_dict")]
-    named = (getattr(config, name, None) for name in CHUNKS)
-    return max((size for size in (*named, *inner) if type(size) is int), default=0)
-
-
-def settable(config_class: Any) -> set[str]:
-    """The fields that a configuration takes by name; what it computes from them is not among them."""
-    return set(inspect.signature(config_class.__init__).parameters) - {"self", "kwargs"}
-
-
-def small_config(
-    own: Any, vocabulary: int, length: int, classes: int, shape: Shape, task: str, options: Mapping[str, Any]
-) -> Any:
-    """A configuration of this class and size, and the options over it."""
-    known, renamed = settable(own), getattr(own, "attribute_map", {}) or {}
-    for name in options:
-        if renamed.get(name, name) not in known:
-            raise BadInput(f"{own.__name__} has no field {name!r}{did_you_mean(name, sorted(known))}")
-    given = small_fields(own, sizes_of(vocabulary, length, shape))
-    if task == "lm":
-        given |= {name: True for name in ("is_decoder", "causal") if name in known}
-    if task == "classify":
-        given["num_labels"] = classes
-        if getattr(own(), "is_encoder_decoder", False):
-            given.setdefault("decoder_start_token_id", TOKENS["decoder_start_token_id"])
-    return own(**{**given, **{renamed.get(name, name): value for name, value in options.items()}})
-
-
-def sizes_of(vocabulary: int, length: int, shape: Shape) -> dict[str, int]:
-    """By role."""
-    return {
-        "vocabulary": vocabulary, "length": length, "width": shape.width, "hidden": shape.hidden,
-        "layers": shape.layers, "heads": shape.heads, "key heads": max(1, shape.heads // 2),
-        "head_dim": shape.head_dim, "experts": EXPERTS, "chosen": CHOSEN, "chunk": SMALL_CHUNK, "few": FEW,
-    }  # fmt: skip
-
-
-def small_fields(own: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Fields of a configuration class, and of those inside it, that make it small."""
-    usual, known = own(), settable(own)
+def options_of(own: Any) -> dict[str, Any]:
+    """Of a configuration class, the fields that make it small and that the audit leaves as they are."""
     renamed = getattr(own, "attribute_map", {}) or {}
-    defaults = {name: default_of(own, usual, name) for name in known}
+    ours = {renamed.get(name, name) for name in AUDITED.split()}
+    return {name: value for name, value in small_fields(own).items() if name not in ours}
+
+
+def small_fields(own: Any, sizes: Mapping[str, int] = ZOO) -> dict[str, Any]:
+    """Fields of a configuration class, and of those inside it, that are larger than they need be."""
+    usual = own()
+    known = set(inspect.signature(own.__init__).parameters) - {"self", "kwargs"}
     given: dict[str, Any] = {}
-    for name, value in defaults.items():
-        role = ROLE_OF.get(name, "")
-        if name in TOKENS:
-            given[name] = TOKENS[name] if value is not None or name == "pad_token_id" else None
-        elif role and type(value) is int and value > sizes[role]:
+    for name in sorted(known):
+        value, role = default_of(own, usual, name), ROLE_OF.get(name, "")
+        if role and type(value) is int and value > sizes[role]:
             given[name] = sizes[role]
         elif name in SMALLER and type(value) is int and value > SMALLER[name]:
             given[name] = SMALLER[name]
         elif hasattr(value, "to_dict"):  # a configuration inside this one
             given[name] = small_fields(type(value), sizes)
-    core = {renamed.get(name, name): sizes[role] for name, role in CORE.items()}
-    given |= {name: size for name, size in core.items() if name in known}
-    if "num_key_value_heads" in known:
-        heads, keys = defaults.get("num_attention_heads"), defaults["num_key_value_heads"]
-        grouped = isinstance(heads, int) and isinstance(keys, int) and keys < heads
-        given["num_key_value_heads"] = sizes["key heads" if grouped else "heads"]
     if {"expand", "num_heads", "head_dim"} <= known:  # a state-space model: heads x their size = expand x width
         given["head_dim"] = usual.expand * sizes["width"] // sizes["heads"]
     kinds = {
@@ -139,7 +118,7 @@ def small_fields(own: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
     if kinds:
         layers = max(sizes["layers"], *map(len, kinds.values()))
         given |= {name: (found * layers)[:layers] for name, found in kinds.items()}
-        given |= {name: layers for name, role in ROLE_OF.items() if role == "layers" and name in given}
+        given |= {name: layers for name, role in ROLE_OF.items() if role == "layers" and name in known}
     return given
 
 
