@@ -107,7 +107,7 @@ class Prepared:
         with doing("encoding texts and building the network"):
             task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
         if self.encoder is not None:
-            from fairtrial.pretrained.encoder import fill
+            from fairtrial.pretrained.checkpoint import fill
 
             fill(task.network, self.encoder)
         task.network.to(self.chosen_device(task))
@@ -126,7 +126,7 @@ def prepare(recipe: Recipe, seed: int) -> Prepared:
     check_memory(0, "a trial")
     encoder = None
     if recipe.encoder.source != "none":
-        from fairtrial.pretrained.encoder import open_encoder, with_encoder
+        from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 
         encoder = open_encoder(recipe)
         recipe = with_encoder(recipe, encoder)
@@ -183,7 +183,7 @@ def prepare_like(record: Record) -> Prepared:
     splits = split(corpus, recipe.data, trial.seed)
     encoder = None
     if not record.complete and recipe.encoder.source != "none":  # a finished record has weights of its own
-        from fairtrial.pretrained.encoder import open_encoder
+        from fairtrial.pretrained.checkpoint import open_encoder
 
         encoder = open_encoder(recipe)
     device = trial.environment.device
@@ -195,7 +195,7 @@ def _fit_tokenizer(prepared: Prepared) -> Tokenizer:
     if prepared.encoder is not None:
         return prepared.encoder.tokenizer
     if (Path(recipe.tokens.fit) / "trial.json").is_file():
-        from fairtrial.pretrained.encoder import take_vocabulary
+        from fairtrial.pretrained.checkpoint import take_vocabulary
 
         return take_vocabulary(Path(recipe.tokens.fit), prepared.fitted_texts)
     if recipe.tokens.fit not in ("train", "course"):

@@ -15,7 +15,7 @@ from fairtrial.data.readers import find_format
 from fairtrial.disk import sha256_of
 from fairtrial.events import Scored, Started
 from fairtrial.model.network import count_parameters
-from fairtrial.pretrained.encoder import fresh_parameters
+from fairtrial.pretrained.checkpoint import fresh_parameters
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record
 from fairtrial.report.words import copies_text

@@ -14,8 +14,7 @@ from api_data import SMALL, reviews_of
 
 import fairtrial as ft
 from fairtrial.audit.subject import plans_of_part
-from fairtrial.part_source import source_of
-from fairtrial.plugins import load_file
+from fairtrial.plugins import load_file, source_of
 from fairtrial.recipe import PartChoice
 
 Leave = Callable[[], None]

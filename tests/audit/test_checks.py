@@ -16,10 +16,9 @@ from own_models import CHEATS
 from torch import Tensor
 
 from fairtrial.audit.determinism import RAISED, plugins_of, train_as_requested
-from fairtrial.audit.order import orders
 from fairtrial.audit.run import CHECKS, audit
 from fairtrial.audit.subject import VOCABULARY, Subject, as_batch, perturb_weights, sample_rows, subject_of, word_ids
-from fairtrial.audit.visibility import cut_points, padding_widths
+from fairtrial.audit.visibility import cut_points, orders, padding_widths
 from fairtrial.finding import FAIL, PASS, at_most, more_than
 from fairtrial.model.part import AttentionContext, Part, concatenate
 from fairtrial.plugins import load_file

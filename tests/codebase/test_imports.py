@@ -31,7 +31,7 @@ MAY_IMPORT = {
     | {"disk", "environment", "record", "prepare", "plugins", "data", "model", "parts", "training", "statistics"}
     | SHOWN
     | {"audit", "inspection", "report", "results", "pretrained", "trial"},
-    "audit": VALUES | {"data", "model", "parts", "training", "plugins", "part_source", "audit"},
+    "audit": VALUES | {"data", "model", "parts", "training", "plugins", "audit"},
     "engines": {
         "errors",
         "registry",
@@ -39,8 +39,7 @@ MAY_IMPORT = {
         "environment",
         "engines",
     },  # what a job does is imported by name in the process that does it
-    "plugins": PLAIN | {"disk", "record", "model", "parts", "part_source"},
-    "part_source": {"errors"},
+    "plugins": PLAIN | {"disk", "record", "model", "parts"},
     "baselines": PLAIN
     | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines"},
     "pretrained": VALUES | {"data", "model", "pretrained"},

@@ -97,9 +97,9 @@ def test_a_second_trial_reads_splits_and_compares_nothing(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("this is cached")
 
-    for name in ("fairtrial.prepare.read", "fairtrial.data.index.word_table", "fairtrial.data.index.cluster"):
+    for name in ("fairtrial.prepare.read", "fairtrial.data.splits.word_table", "fairtrial.data.splits.cluster"):
         monkeypatch.setattr(name, refuse)
-    monkeypatch.setattr("fairtrial.data.index.text_key", refuse)
+    monkeypatch.setattr("fairtrial.data.splits.text_key", refuse)
     assert content(prepare(recipe, 0)) == first
     content(prepare(recipe, 1))  # another split and vocabulary of the same texts
     with pytest.raises(AssertionError, match="cached"):

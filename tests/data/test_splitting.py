@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from fairtrial.data.corpus import Corpus, Document
 from fairtrial.data.duplicates import find_duplicates
-from fairtrial.data.index import TextIndex
-from fairtrial.data.splits import split
+from fairtrial.data.splits import TextIndex, split
 from fairtrial.data.words import normalised
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 
 from fairtrial.data.tokenizer import MANY, TABLED, fit, word_table
-from fairtrial.data.word_table import make_table
-from fairtrial.data.words import sentences, word_splitter
+from fairtrial.data.words import make_table, sentences, word_splitter
 from fairtrial.recipe import Tokens
 from sampling import cases
 

@@ -16,8 +16,8 @@ import pytest
 from client import Client, until
 
 import fairtrial as ft
-from fairtrial.explore.models import Models
-from fairtrial.explore.pool import JobHandle, Pool
+from fairtrial.explore.library import Models
+from fairtrial.explore.requests import JobHandle, Pool
 from fairtrial.inspection import head_off
 
 TEXT = "we will not forget the brave men"
@@ -122,7 +122,7 @@ def test_models_are_loaded_once_and_leave(client: Client, monkeypatch: pytest.Mo
     models = Models()
     first = models.get(library, "lm")
     assert models.get(library, "lm") is first
-    monkeypatch.setattr(sys.modules["fairtrial.explore.models"], "MOST_MODELS", 2)
+    monkeypatch.setattr(sys.modules["fairtrial.explore.library"], "MOST_MODELS", 2)
     for name, untrained in (("classify", False), ("lm", True), ("lm", False)):
         models.get(library, name, untrained)
     assert len(models.loaded) == 2

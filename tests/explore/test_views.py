@@ -19,7 +19,7 @@ from client import WHILE_RUNNING, Client, until
 import fairtrial as ft
 from fairtrial import puzzles
 from fairtrial.explore.data import marked
-from fairtrial.explore.params import RequestParams, plain, to_json
+from fairtrial.explore.requests import RequestParams, plain, to_json
 from fairtrial.model.part import parts
 from fairtrial.results.verdict_file import read_verdict
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from fairtrial.data.corpus import Corpus, Document, Splits
-from fairtrial.data.index import TextIndex
+from fairtrial.data.splits import TextIndex
 from fairtrial.data.tokenizer import fit
 from fairtrial.errors import BadInput
 from fairtrial.inspection.errors import calibrate, class_scores, confident_mistakes, errors_of, guess_log_odds

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
 from fairtrial.model.attention import Attention, ForwardContext, Layout
+from fairtrial.model.kernels import shortest_window
 from fairtrial.model.layers import Dropout, dropouts_of, seed_dropout
-from fairtrial.model.local_attention import shortest_window
 from fairtrial.model.part import AttentionContext, build_parts
 from fairtrial.recipe import PartChoice, Shape
 

@@ -8,8 +8,8 @@ from torch import nn
 
 import fairtrial.parts  # noqa: F401
 from fairtrial.model.attention import Attention, ForwardContext
+from fairtrial.model.kernels import Cut, Windows, shortest_window, worth_it
 from fairtrial.model.layers import capture
-from fairtrial.model.local_attention import Cut, Windows, shortest_window, worth_it
 from fairtrial.model.network import Body, Classifier, LanguageModel
 from fairtrial.model.part import build_parts
 from fairtrial.recipe import PartChoice, Shape

@@ -12,7 +12,7 @@ from checkpoints import MARKS, write_checkpoint
 from safetensors.torch import load_file, save_file
 
 from fairtrial.errors import BadInput
-from fairtrial.pretrained import encoder as minilm
+from fairtrial.pretrained import checkpoint as minilm
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.recipe import Shape
 

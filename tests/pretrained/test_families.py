@@ -13,8 +13,7 @@ import fairtrial.parts  # noqa: F401
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.model.network import Classifier
-from fairtrial.pretrained.checkpoint import Checkpoint, read_checkpoint
-from fairtrial.pretrained.encoder import SHA256, fill, find_minilm, fresh_parameters
+from fairtrial.pretrained.checkpoint import SHA256, Checkpoint, fill, find_minilm, fresh_parameters, read_checkpoint
 from fairtrial.recipe import Shape
 
 FAMILIES = ("bert", "roberta", "distilbert")

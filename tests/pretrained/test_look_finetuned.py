@@ -15,8 +15,7 @@ import fairtrial.parts  # noqa: F401
 from fairtrial.errors import BadInput
 from fairtrial.inspection.attention import initial_model, maps_of, model_input
 from fairtrial.model.network import Classifier
-from fairtrial.pretrained.checkpoint import read_checkpoint
-from fairtrial.pretrained.encoder import fill
+from fairtrial.pretrained.checkpoint import fill, read_checkpoint
 from fairtrial.recipe import Shape
 from fairtrial.trial import load, run_trial
 

@@ -10,8 +10,7 @@ from checkpoints import write_byte_pairs
 
 import fairtrial.parts  # noqa: F401
 from fairtrial.model.network import Classifier, count_parameters
-from fairtrial.pretrained.checkpoint import read_checkpoint
-from fairtrial.pretrained.encoder import fill, fresh_parameters
+from fairtrial.pretrained.checkpoint import fill, fresh_parameters, read_checkpoint
 from fairtrial.recipe import Shape
 
 

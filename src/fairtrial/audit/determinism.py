@@ -31,8 +31,7 @@ from fairtrial.finding import Measured, at_most
 from fairtrial.model.external import ExternalModel, attention_kernel, models
 from fairtrial.model.layers import capture
 from fairtrial.model.part import Part, parts
-from fairtrial.part_source import source_of
-from fairtrial.plugins import load_file, load_installed, run_file
+from fairtrial.plugins import load_file, load_installed, run_file, source_of
 from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
 from fairtrial.stored import DataCounts

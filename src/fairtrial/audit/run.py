@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fairtrial.audit import conditions, determinism, order, sanity, visibility
+from fairtrial.audit import conditions, determinism, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
@@ -45,9 +45,9 @@ CHECKS = (
     Check("M6", "padding invariance", "red", visibility.padding, cost=3),
     Check("M7", "batch-mate invariance", "red", visibility.batch_mates, cost=2),
     Check("M7s", "batch-size invariance of the score", "red", visibility.batch_size, cost=2),
-    Check("M8", "order sensitivity", "red", order.sees_order),
-    Check("M9", "relative shift invariance", "red", order.keeps_distance),
-    Check("M9r", "declared window", "red", order.keeps_window),
+    Check("M8", "order sensitivity", "red", visibility.sees_order),
+    Check("M9", "relative shift invariance", "red", visibility.keeps_distance),
+    Check("M9r", "declared window", "red", visibility.keeps_window),
     Check("M10", "attention has not collapsed", "amber", sanity.collapsed),
     Check("M11", "residual identity", "amber", sanity.residual_identity),
     Check("M12", "evaluation repeats itself", "red", sanity.repeats_itself),

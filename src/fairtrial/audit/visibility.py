@@ -1,5 +1,6 @@
 """What a network may see: attention rows sum to one (M1) and put nothing on what is hidden (M2), a decoder's
-predictions do not depend on later tokens (M3, M4, M5), no answer depends on padding or on other rows (M6, M7)."""
+predictions do not depend on later tokens (M3, M4, M5), no answer depends on padding or on other rows (M6, M7).
+And positions: does a network see word order (M8), and do parts keep their claims about positions (M9, M9r)?"""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ import torch
 from torch import Tensor
 
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
-from fairtrial.finding import Measured, at_most
+from fairtrial.finding import Measured, at_most, more_than
 from fairtrial.model.external import ExternalModel, real_tokens
 from fairtrial.model.layers import capture
-from fairtrial.model.part import OTHER_WEIGHTS, AttentionContext
+from fairtrial.model.part import OTHER_WEIGHTS, AttentionContext, Part
 
 CUTS = 5
 
@@ -222,3 +223,161 @@ def score(subject: Subject, size: int) -> float:
             label = number % subject.plan.classes
             total -= float(log_p[:-1].gather(1, row[1:, None]).sum() if subject.causal else log_p[label])
     return total
+
+
+LEAST = 1e-6
+SHORTEST = 3  # two words that see each other by their distance alone have no order
+
+
+def orders(time: int, seed: int) -> list[Tensor]:
+    """A swap of the first two words, of the first and the last, and four shuffles."""
+    swapped, ends = torch.arange(time), torch.arange(time)
+    swapped[:2], ends[[0, -1]] = swapped[:2].flip(0), ends[[-1, 0]]
+    rng = generator(seed, "orders")
+    return [swapped, ends, *(torch.randperm(time, generator=rng) for _ in range(4))]
+
+
+def random_heads(subject: Subject, time: int, use: str) -> tuple[Tensor, Tensor]:
+    """Queries and keys of random content [batch head time head_dim]"""
+    rng = generator(subject.plan.seed, use)
+    shape = (1, subject.plan.shape.heads, time, subject.plan.shape.head_dim)
+    q, k = (torch.randn(shape, generator=rng).to(subject.network.out.weight.dtype) for _ in range(2))
+    return q, k
+
+
+@torch.no_grad()
+def scores_at(part: Part, q: Tensor, k: Tensor, positions: Tensor, causal: bool) -> Tensor:
+    """Scores of this part alone in every layer [layer head query key]; what it forbids scores -1000."""
+    found = []
+    for layer in range(part.shape.layers):
+        context = AttentionContext(layer, causal, positions, positions)
+        here_q, here_k, _ = part.project(q.clone(), k.clone(), k.clone(), context)
+        turned_q, turned_k = part.rotate(here_q, here_k, context)
+        if (attached := part.attach(q.transpose(1, 2).flatten(2), context)) is not None:  # heads side by side: a vector
+            context.attached[part] = attached
+        scores = turned_q @ turned_k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        bias = part.bias(context)
+        scores = part.score(scores if bias is None else scores + bias, turned_q, turned_k, context)
+        allowed = part.allow(context)
+        found.append((scores if allowed is None else scores.masked_fill(~allowed, -1000.0))[0])
+    return torch.stack(found)
+
+
+@torch.no_grad()
+def order_of_part(subject: Subject, part: Part) -> float:
+    """How much a part's output depends on word order: 0 where scores and vectors only move along with the words."""
+    time, worst = subject.longest, 0.0
+    q, k = random_heads(subject, time, "order")
+    vectors = subject.network.body.tokens.weight[:time]
+    vectors = vectors.repeat(-(-time // len(vectors)), 1)[:time]
+    positions = torch.arange(time)
+    before, embedded = scores_at(part, q, k, positions, subject.causal), part.embed(vectors.clone(), positions)
+    for order in orders(time, subject.plan.seed):
+        moved = scores_at(part, q[:, :, order], k[:, :, order], positions, subject.causal)
+        carried = before[..., order, :][..., order]
+        change = (part.embed(vectors[order], positions) - embedded[order]).abs().max()
+        worst = max(worst, float((moved - carried).abs().max()), float(change))
+    return worst
+
+
+def total_variation(subject: Subject) -> float:
+    """The largest total variation between the predictions for a text and for the same words shuffled. A decoder
+    predicts after the last word, which stays."""
+    ids, keep = subject.full_rows, 1 if subject.causal else 0
+    if ids.shape[1] - keep < 2:
+        return 0.0
+
+    def predicted(ids: Tensor) -> Tensor:
+        log_p = subject.log_p(ids)
+        return (log_p[:, -1] if subject.causal else log_p).exp()
+
+    before = predicted(ids)
+    shuffles = orders(ids.shape[1] - keep, subject.plan.seed)
+    shuffled = [ids[:, torch.cat((order, torch.arange(len(order), ids.shape[1])))] for order in shuffles]
+    return max(0.0, *(float((predicted(other) - before).abs().sum(-1).max() / 2) for other in shuffled))
+
+
+def hides_nothing(subject: Subject, part: Part) -> bool:
+    """Whether a part is only a mask, and one that is wider than the text."""
+    if not part.overrides("allow") or any(part.overrides(hook) for hook in ("embed", "rotate", "bias", "score")):
+        return False
+    positions = torch.arange(subject.longest)
+    allowed = part.allow(AttentionContext(0, subject.causal, positions, positions))
+    if allowed is None:
+        return True
+    return bool((allowed.tril() | ~torch.ones_like(allowed).tril() if subject.causal else allowed).all())
+
+
+def sees_order(subject: Subject) -> Measured:
+    if subject.external is not None:
+        seen = total_variation(subject)
+        meaning = "It sees word order." if seen > LEAST else "It sees no word order: a text is a bag of words."
+        return Measured(seen, "-", None, meaning)
+    claims = {name: part for name, part in subject.parts.items() if part.sees_order}
+    testable = {name: part for name, part in claims.items() if not hides_nothing(subject, part)}
+    seen = total_variation(subject)
+    if not testable or subject.longest < SHORTEST:
+        some = "No part claims to see word order; the model sees some anyway."
+        meaning = some if seen > LEAST else "It sees no word order: a text is a bag of words."
+        if claims:
+            meaning = "The texts are too short to test its claim to see word order."
+        return Measured(seen, f"> {LEAST:.0e} if claimed", None, meaning)
+    blind = [name for name, part in testable.items() if not order_of_part(subject, part) > LEAST]
+    if blind:
+        what = f"{blind[0]!r} claims to see word order, but its output only moves along with the words."
+        return more_than(0.0, LEAST, "", what)
+    if subject.causal:  # the causal mask alone shows a decoder some order; the parts were tested one by one above
+        return Measured(seen, f"> {LEAST:.0e}", True, "It sees word order.")
+    return more_than(seen, LEAST, "It sees word order.", "It claims to see word order, but shuffling changes nothing.")
+
+
+@torch.no_grad()
+def keeps_distance(subject: Subject) -> Measured | None:
+    """Scores of parts that claim `relative`: the same wherever a text begins, and not the same at all distances."""
+    claims = {name: part for name, part in subject.parts.items() if part.relative}
+    time = subject.longest // 2
+    if not claims or time < 2:
+        return None
+    q, k = random_heads(subject, time, "shift")
+    limit, worst = max(1e-6, subject.tolerance), 0.0
+    for name, part in claims.items():
+        first = torch.arange(time)
+        here = scores_at(part, q, k, first, subject.causal)
+        vectors = subject.network.body.tokens.weight[:1].repeat(time, 1)
+        for shift in sorted({1, subject.longest - time}):
+            there = scores_at(part, q, k, first + shift, subject.causal)
+            moved = part.embed(vectors.clone(), first + shift) - part.embed(vectors.clone(), first)
+            worst = max(worst, float((there - here).abs().max()), float(moved.abs().max()))
+        if hides_nothing(subject, part):  # at so small distances it makes no difference
+            continue
+        positions = torch.arange(subject.longest)
+        same_q, same_k = (x[:, :, :1].expand(-1, -1, len(positions), -1) for x in (q, k))  # one word over and over
+        spread = float(scores_at(part, same_q, same_k, positions, subject.causal)[:, :, -1].std(-1).max())
+        if not spread > limit:
+            what = f"{name!r} claims that distance matters, but the same words score the same at every distance."
+            return more_than(spread, limit, "", what)
+    good = "Scores depend on distance, not on where a text begins."
+    bad = f"It claims that only distance matters, but moving a text changes its scores by up to {worst:.2g}."
+    return at_most(worst, limit, good, bad)
+
+
+def keeps_window(subject: Subject) -> Measured | None:
+    """Parts that declare a window: no attention beyond it."""
+    found = (part.window(subject.causal) for part in subject.parts.values() if part.overrides("window"))
+    windows = [window for window in found if window is not None]
+    if not windows:
+        return None
+    worst = 0.0
+    for maps, _, real in maps_of(subject):
+        added = maps.shape[-1] - subject.longest
+        positions = torch.arange(maps.shape[-1])
+        offset = positions[:, None] - positions
+        for back, ahead in windows:
+            beyond = (offset > back) | (-offset > ahead)
+            if added:  # added tokens have no position in the text
+                beyond[:added] = beyond[:, :added] = False
+            hidden = (beyond & real[:, :, None])[:, None]
+            worst = max(worst, float((maps * hidden).abs().max()))
+    good = "It attends as far as its declared window, and no further."
+    bad = f"It attends beyond its declared window, with a weight of up to {worst:.2g}."
+    return at_most(worst, 0.0, good, bad)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fairtrial.data.index import TextIndex
+    from fairtrial.data.splits import TextIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from fairtrial.data.word_table import make_table
-from fairtrial.data.words import text_key
+from fairtrial.data.words import make_table, text_key
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # status of an item; a contained one is near, and has a share
 GRAM = 3  # words

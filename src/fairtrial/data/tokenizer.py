@@ -21,8 +21,7 @@ import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from fairtrial.data.word_table import WordTable, make_table
-from fairtrial.data.words import word_splitter
+from fairtrial.data.words import WordTable, make_table, word_splitter
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens, one_of
 

@@ -15,8 +15,7 @@ from fairtrial import audit_data, clean
 from fairtrial.data import Document
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library, is_name
-from fairtrial.explore.params import RequestParams
-from fairtrial.explore.pool import JobHandle
+from fairtrial.explore.requests import JobHandle, RequestParams
 from fairtrial.prepare import Prepared, prepare, recipes_for, tasks_of
 from fairtrial.progress import listening
 from fairtrial.recipe import Data

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.explore.models import Models
-from fairtrial.explore.params import RequestParams, to_json
-from fairtrial.explore.pool import JobHandle
+from fairtrial.explore.requests import JobHandle, RequestParams, to_json
 from fairtrial.finding import Finding, worst
 from fairtrial.formatting import format_parts, vocabulary_of
 from fairtrial.recipe import Recipe
@@ -23,6 +23,9 @@ from fairtrial.record import Record
 from fairtrial.report import StudyFiles, curves_of, loss_curve
 from fairtrial.results.verdict_tables import comparison_numbers
 from fairtrial.stored import Metrics, read_plain
+
+if TYPE_CHECKING:
+    from fairtrial.run import Run
 
 Row = dict[str, Any]
 LOOK_SECONDS = 1.0  # a listing is no older
@@ -36,6 +39,53 @@ WATCHED = ("trial.json", "result.json", "events.jsonl", "passport.json", "study.
 
 class NotThere(BadInput):
     """A name that is no record, no study, or not inside the folder."""
+
+
+MOST_MODELS = 64
+MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network is watched and changed while it answers, so that one thread at a time may ask it."""
+
+    run: Run
+    name: str
+    untrained: bool
+    bytes: int
+    lock: Any = field(default_factory=threading.RLock, repr=False, compare=False)
+
+
+@dataclass
+class Models:
+    loaded: OrderedDict[tuple[str, bool, int], Model] = field(default_factory=OrderedDict)
+    lock: Any = field(default_factory=threading.RLock, repr=False)
+
+    def get(self, library: Library, name: str, untrained: bool = False) -> Model:
+        """The network of a record; `untrained`: with the weights that its training began with."""
+        record = library.record(name)
+        written = (record.folder / "result.json").stat().st_mtime_ns if record.complete else 0
+        key = (name, untrained, written)
+        with self.lock:
+            if key not in self.loaded:
+                self.loaded[key] = self.load(library, name, untrained)
+            self.loaded.move_to_end(key)
+            while len(self.loaded) > 1 and (len(self.loaded) > MOST_MODELS or self.bytes > MOST_BYTES):
+                self.loaded.popitem(last=False)
+            return self.loaded[key]
+
+    @property
+    def bytes(self) -> int:
+        return sum(model.bytes for model in self.loaded.values())
+
+    def load(self, library: Library, name: str, untrained: bool) -> Model:
+        from fairtrial.api import load
+
+        run = load(library.place(name))
+        if untrained:
+            run = replace(run, network=run.initial_network())
+        size = sum(weight.numel() * weight.element_size() for weight in run.network.parameters())
+        return Model(run, name, untrained, size)
 
 
 @dataclass

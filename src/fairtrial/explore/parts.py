@@ -12,8 +12,7 @@ from fairtrial import catalogue
 from fairtrial.engines import Job, JobResult, OnProgress, open_engine, run_job
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library
-from fairtrial.explore.params import RequestParams
-from fairtrial.explore.pool import JobHandle, TooSlow
+from fairtrial.explore.requests import JobHandle, RequestParams, TooSlow
 from fairtrial.model import parts as registered
 from fairtrial.plugins import keep_written
 

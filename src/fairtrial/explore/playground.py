@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from fairtrial.errors import BadInput
-from fairtrial.explore.library import Library
-from fairtrial.explore.models import Model
-from fairtrial.explore.params import RequestParams
-from fairtrial.explore.pool import JobHandle
+from fairtrial.explore.library import Library, Model
+from fairtrial.explore.requests import JobHandle, RequestParams
 from fairtrial.inspection import AttentionMaps, ablate_heads, head_off
 from fairtrial.record import sibling
 

@@ -7,8 +7,7 @@ from typing import Any
 from fairtrial import puzzles
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
-from fairtrial.explore.params import RequestParams
-from fairtrial.explore.pool import JobHandle
+from fairtrial.explore.requests import JobHandle, RequestParams
 
 Plain = dict[str, Any]
 MOST_KEYS, MOST_WORDS = 40, 32

@@ -27,8 +27,7 @@ from starlette.routing import Route
 from fairtrial.errors import Busy, FairtrialError
 from fairtrial.explore.guard import RequestTimeout, TooLarge
 from fairtrial.explore.library import Library, NotThere
-from fairtrial.explore.params import RequestParams, to_json
-from fairtrial.explore.pool import JobHandle, Pool, Stale, TooMuch, TooSlow
+from fairtrial.explore.requests import JobHandle, Pool, RequestParams, Stale, TooMuch, TooSlow, to_json
 
 VIEWS = ("library", "playground", "study", "parts", "puzzles", "data")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}

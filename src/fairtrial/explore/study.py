@@ -15,8 +15,7 @@ import numpy as np
 
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
-from fairtrial.explore.params import RequestParams
-from fairtrial.explore.pool import JobHandle
+from fairtrial.explore.requests import JobHandle, RequestParams
 from fairtrial.record import Record
 from fairtrial.report import StudyFiles, band_of, curves_of, loss_curve
 from fairtrial.results.sentences import difference_words

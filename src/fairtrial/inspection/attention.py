@@ -18,7 +18,7 @@ from fairtrial.inspection.text import encode_text
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.layers import capture
 from fairtrial.model.part import OTHER_WEIGHTS, AttentionContext
-from fairtrial.pretrained.encoder import fill, open_encoder
+from fairtrial.pretrained.checkpoint import fill, open_encoder
 from fairtrial.report.charts import element, large_map
 from fairtrial.report.text import notices_of
 from fairtrial.results.sentences import counted

@@ -27,7 +27,7 @@ from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Block, LanguageModel, MaskedModel
 from fairtrial.plugins import load_code
 from fairtrial.prepare import prepare
-from fairtrial.pretrained.encoder import open_encoder, with_encoder
+from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import Recipe, with_length
 from fairtrial.report.plots import draw_bars
 from fairtrial.report.text import sum_table

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from fairtrial.model.kernels import LINEAR_FROM, Cut, linear_attention, positive_products, shortest_window, worth_it
 from fairtrial.model.layers import Dropout, HookPoint
-from fairtrial.model.linear_attention import LINEAR_FROM, linear_attention, positive_products
-from fairtrial.model.local_attention import Cut, shortest_window, worth_it
 from fairtrial.model.part import (
     AttentionContext,
     Part,

@@ -32,7 +32,7 @@ from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_code, load_files, load_installed
 from fairtrial.prepare import prepare
-from fairtrial.pretrained.encoder import open_encoder, with_encoder
+from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import write_document

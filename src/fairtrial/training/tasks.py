@@ -22,9 +22,8 @@ from fairtrial.data.batches import (
     Windows,
 )
 from fairtrial.data.corpus import Document, Splits
-from fairtrial.data.index import TextIndex
 from fairtrial.data.spelling import HiddenText
-from fairtrial.data.splits import item_groups
+from fairtrial.data.splits import TextIndex, item_groups
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.adapters import build_model

@@ -1,4 +1,6 @@
-"""Work of the explorer, off the server's loop: a new keystroke makes stale work end, nothing runs without a limit.
+"""Requests of a browser: their parameters, each with its type and bounds, and the work that answers them.
+
+Work runs off the server's loop: a new keystroke makes stale work end, nothing runs without a limit.
 
 A job is a function of a `JobHandle`. It runs in one of a few threads; whatever it does in steps asks `handle.check()`
 between them, which ends it once nobody waits for it any more. Of jobs on one channel (one pane of one tab) only the
@@ -8,15 +10,19 @@ newest counts, by the turn in which the page asked: one that waits is never begu
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from fairtrial.environment import use_threads
-from fairtrial.errors import FairtrialError
+from fairtrial.errors import BadInput, FairtrialError
 
 Value = TypeVar("Value")
 WAITING = 64  # jobs that may wait or run; a person's browser has a handful
@@ -129,3 +135,107 @@ class Pool:
             handle.ended.set()
         for lane in self.lanes.values():
             lane.shutdown(wait=False, cancel_futures=True)
+
+
+TEXT = 4000  # letters of a text
+
+
+@dataclass(frozen=True)
+class RequestParams:
+    values: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, body: bytes) -> RequestParams:
+        try:
+            found = json.loads(body or b"{}")
+        except (ValueError, RecursionError) as error:
+            raise BadInput("this is not JSON") from error
+        if not isinstance(found, dict):
+            raise BadInput("this is not a JSON object")
+        return cls(found)
+
+    def text(self, name: str, default: str | None = None, most: int = TEXT) -> str:
+        value = self._of(name, default, str)
+        if len(value) > most:
+            raise BadInput(f"{name} has {len(value):,} letters; at most {most:,}")
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise BadInput(f"{name} is not valid Unicode")
+        return str(value)
+
+    def number(self, name: str, low: float, high: float, default: float | None = None) -> float:
+        value = self._of(name, default, (int, float))
+        if isinstance(value, bool) or not math.isfinite(value) or not low <= value <= high:
+            raise BadInput(f"{name} must be between {low:g} and {high:g}")
+        return float(value)
+
+    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
+        value = self._of(name, default, int)
+        if isinstance(value, bool) or not low <= value <= high:
+            raise BadInput(f"{name} must be a whole number from {low} to {high}")
+        return int(value)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return bool(self._of(name, default, bool))
+
+    def one_of(self, name: str, known: Sequence[str], default: str | None = None) -> str:
+        value = self.text(name, default, 200)
+        if value not in known:
+            raise BadInput(f"{name} must be one of: {', '.join(known)}")
+        return value
+
+    def rows(self, name: str, width: int | None, most: int) -> list[list[float]]:
+        """A table of finite numbers; all rows as long as the first."""
+        value = self._of(name, [], list)
+        if len(value) > most:
+            raise BadInput(f"{name}: at most {most} rows")
+        for row in value:
+            good = isinstance(row, list) and len(row) == (width or len(value[0])) and 0 < len(row) <= 64
+            if not good or not all(type(cell) in (int, float) and abs(cell) < 1e9 for cell in row):
+                raise BadInput(f"{name} must be a table of numbers")
+        return [[float(cell) for cell in row] for row in value]
+
+    def pairs(self, name: str, most: int = 512) -> list[tuple[int, int]]:
+        return [(int(one), int(two)) for one, two in self.rows(name, 2, most)]
+
+    def options(self, name: str) -> dict[str, Any]:
+        """Plain values by name: of a part."""
+        value = self._of(name, {}, dict)
+        if len(value) > 16 or any(not key.isidentifier() or len(key) > 60 for key in value):
+            raise BadInput(f"{name} must be a few options by name")
+        for key, each in value.items():
+            if not (each is None or isinstance(each, bool | str) or (type(each) in (int, float) and abs(each) < 1e9)):
+                raise BadInput(f"{key} must be a number, a word or yes or no")
+        return dict(value)
+
+    def _of(self, name: str, default: Any, kind: Any) -> Any:
+        value = self.values.get(name)
+        if value is None:
+            if default is None:
+                raise BadInput(f"{name} is missing")
+            return default
+        if not isinstance(value, kind):
+            raise BadInput(f"{name} is of another type")
+        return value
+
+
+def plain(value: Any) -> Any:
+    """Of any result, what JSON can say: numpy's numbers as Python's, what is not finite as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(inner) for inner in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def to_json(value: Any) -> bytes:
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
