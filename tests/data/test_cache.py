@@ -71,7 +71,7 @@ def content(prepared: Prepared) -> Any:
     corpus, task = replace(prepared.corpus, key=""), prepared.task
     batches = [task.batches.batch(number) for number in range(2 * task.batches.batches_per_epoch())]
     arrays = [np.concatenate([batch.ids.ravel(), batch.answers.ravel()]).tolist() for batch in batches]
-    return corpus, prepared.splits, prepared.tokenizer.to_json(), prepared.tokenizer.facts, task.facts, arrays
+    return corpus, prepared.splits, prepared.tokenizer.to_json(), prepared.tokenizer.facts, task.counts, arrays
 
 
 def test_the_cache_changes_no_bit(
