@@ -186,7 +186,7 @@ def test_a_record_keeps_the_installed_package_that_it_used_and_goes_on_with_it_o
     module = install("fade_package", FADE, fade="fade_package")
     with pytest.raises(Interrupted):
         run_trial(tiny_recipe("classify", "parts=fade"), 0, tmp_path / "run", stop=lambda: True)
-    kept = Record.open(tmp_path / "run").plugins
+    kept = Record.open(tmp_path / "run").trial.plugins
     assert list(kept) == ["fade_package 1.2 (fade_package)"]
     plugins_leave()
     monkeypatch.delitem(sys.modules, "fade_package")
