@@ -73,7 +73,7 @@ def test_a_dict_names_several_test_sets(tmp_path: Path) -> None:
     rows = reviews_of()
     data = {"train": rows[:180], "test": rows[180:210], "news": rows[210:]}
     run = ft.train("classify", data, out=tmp_path / "run", steps=2, **SMALL)
-    assert {name: score["items"] for name, score in run.metrics.items() if name != "validation"} == {
+    assert {name: score.items for name, score in run.metrics.items() if name != "validation"} == {
         "test": 30,
         "news": 30,
     }

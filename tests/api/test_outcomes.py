@@ -15,7 +15,7 @@ import fairtrial as ft
 def study(tmp_path_factory: pytest.TempPathFactory) -> ft.Study:
     """Both tasks, several test sets."""
     folder, size = tmp_path_factory.mktemp("studies"), {"layers": 1, "width": 16, "hidden": 16}
-    how: dict[str, Any] = {"seeds": 2, "steps": 3, "engine": "here", "quiet": True, **size}
+    how: dict[str, Any] = {"seeds": 2, "steps": 3, "options": ft.StudyOptions(engine="here"), "quiet": True, **size}
     return ft.study(["none", "learned", "rope"], "sotu", train_share=0.1, out=folder / "study", **how)
 
 

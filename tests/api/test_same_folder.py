@@ -14,6 +14,7 @@ import pytest
 import fairtrial as ft
 from fairtrial.cli.declare import OPTION_GROUPS, SHORTCUTS, Command, read_docstring
 from fairtrial.cli.main import COMMANDS
+from fairtrial.typed import unstructure
 
 Call = Callable[..., Any]
 FIELDS = ("shape.layers=1", "shape.width=16", "shape.hidden=16", "shape.length=12", "training.learning_rate=0.02")
@@ -70,7 +71,7 @@ def test_the_answers_are_the_same(library: dict[str, Any], fairtrial: Call) -> N
     line = json.loads(fairtrial("inspect", "surprisal", model.folder, "a warm film", "--json").out.splitlines()[0])
     assert line["perplexity"] == model.surprisal("a warm film").texts[0].perplexity
     line = json.loads(fairtrial("data", "baseline", "--data", library["reviews"], "--task", "classify", "--json").out)
-    assert line == json.loads(json.dumps(ft.baseline(library["reviews"], task="classify").tasks["classify"]))
+    assert line == unstructure(ft.baseline(library["reviews"], task="classify").tasks["classify"])
 
 
 PUBLIC_FUNCTIONS = [name for name in ft.PUBLIC if inspect.isfunction(getattr(ft, name))]

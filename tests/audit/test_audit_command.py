@@ -13,7 +13,7 @@ import pytest
 from fairtrial.audit import subject
 from fairtrial.audit.run import CHECKS
 from fairtrial.recipe import PartChoice, built_in_recipe, with_settings, write_recipe
-from fairtrial.stored import PASSPORT, read_document
+from fairtrial.stored import read_plain
 
 Call = Callable[..., Any]
 
@@ -55,7 +55,7 @@ def test_a_trained_record_keeps_its_passport(
     shutil.copytree(finished_records["lm"], folder)
     said = fairtrial("audit", folder)
     assert said.code == 0, said.out
-    passport = read_document(folder / "passport.json", PASSPORT)
+    passport = read_plain(folder / "passport.json")
     assert passport["passed"] is True
     assert {finding["task"] for finding in passport["findings"]} == {"lm"}
     assert str(folder / "passport.json") in said.out

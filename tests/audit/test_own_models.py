@@ -167,7 +167,7 @@ def test_a_network_that_hangs_is_asked_what_there_is_time_for_and_has_not_passed
     assert findings[2].meaning == "Out of time: it had not ended when 3 s were over."
     assert findings[3].meaning == "Out of time: 3 s were over before it began."
     assert summary(findings) == "NOT FINISHED: out of time before T1, F1, S1. So far PASS: 2 checks"
-    assert not ft.results.Audit("it", tuple(findings)).passed
+    assert not ft.Audit("it", tuple(findings)).passed
 
 
 def test_a_network_that_hangs_while_it_is_built_ends_in_its_time() -> None:
@@ -184,7 +184,7 @@ def test_a_network_that_hangs_while_it_is_built_ends_in_its_time() -> None:
 
 def test_a_network_that_hangs_where_python_cannot_interrupt_it_ends_with_the_command() -> None:
     code = (
-        "import ctypes\nfrom fairtrial.cli import parts\nparts.PATIENCE_SECONDS = 0.1\n"
+        "import ctypes\nfrom fairtrial.cli import data\ndata.PATIENCE_SECONDS = 0.1\n"
         "lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)\n"
         "with parts.ending_hung('0.1s'):\n    while True:\n        library.pthread_mutex_lock(lock)\n"
     )

@@ -18,8 +18,9 @@ from fairtrial.errors import BadInput, Interrupted
 from fairtrial.model.part import Part, parts
 from fairtrial.plugins import load_all_installed, load_file, load_files, load_installed
 from fairtrial.record import Record
+from fairtrial.stored import write_document
 from fairtrial.trial import resume_trial, run_trial
-from sealed import reseal
+from sealed import plain_of, reseal
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "add-a-part.md").read_text()
@@ -280,7 +281,8 @@ def test_strangers_of_a_poisoned_record_are_refused_without_a_traceback(begun: P
         (["fade.py"], "damaged at plugins"),
         ({"\x1b]0;a\x07": "b"}, "needs parts from \ufffd]0;a\ufffd"),
     ):
-        reseal(begun, trial={"plugins": poison})
+        reseal(begun)
+        write_document(begun / "trial.json", plain_of(begun / "trial.json") | {"plugins": poison})
         said = fairtrial("train", "--resume", begun)
         assert said.code == 2
         assert told in said.err

@@ -41,7 +41,7 @@ def test_training_starts_at_the_encoders_weights(encoder: Path, tiny_recipe: Mak
     assert record.recipe.encoder.sha256 == given.sha256
     assert record.recipe.shape.norm_place == "post"
     assert record.recipe.shape.layers == 2
-    assert record.trial.encoder["fresh"] == ["out.weight", "out.bias"]
+    assert record.trial.encoder.fresh == ("out.weight", "out.bias")
 
 
 def test_a_killed_fine_tuning_goes_on_to_the_same_bits(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:

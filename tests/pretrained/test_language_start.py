@@ -43,7 +43,7 @@ def test_training_starts_at_the_language_models_weights(tied: str, tiny_recipe: 
     for name, tensor in given.items():
         torch.testing.assert_close(kept[name], tensor, rtol=0, atol=1e-6)
     assert record.recipe.shape.tied == (tied == "true")
-    assert record.trial.encoder["fresh"] == []
+    assert record.trial.encoder.fresh == ()
     moved = run_trial(tiny_recipe("lm", start), 7, tmp_path / "third")
     assert (load_file(moved.folder / "model.safetensors")["body.tokens.weight"] != given["body.tokens.weight"]).any()
 

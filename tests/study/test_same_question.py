@@ -18,6 +18,7 @@ from fairtrial.report.text import listing_lines
 from fairtrial.results.sentences import _against_strongest
 from fairtrial.results.values import Comparison, Interval, Metric, VerdictKind
 from fairtrial.results.verdict_file import read_verdict
+from fairtrial.stored import Metrics
 from fairtrial.study.artifacts import check_same_scoring
 from fairtrial.study.design import Study
 from fairtrial.study.run import run_study
@@ -95,8 +96,9 @@ def test_tables_and_page_say_that_scores_are_in_strides(tiny_study: Callable[...
 
 
 def test_scores_in_strides_are_never_compared_with_exact_ones() -> None:
-    exact = SimpleNamespace(folder=Path("old"), result={"tests": {"test": {"perplexity": 9.0}}})
-    strided = SimpleNamespace(folder=Path("new"), result={"tests": {"test": {"perplexity": 9.1, "full_context": 0.5}}})
+    exact = SimpleNamespace(folder=Path("old"), result=SimpleNamespace(tests={"test": Metrics(perplexity=9.0)}))
+    halved = {"test": Metrics(perplexity=9.1, full_context=0.5)}
+    strided = SimpleNamespace(folder=Path("new"), result=SimpleNamespace(tests=halved))
     check_same_scoring([exact, exact])  # type: ignore[list-item]
     check_same_scoring([strided, strided])  # type: ignore[list-item]
     with pytest.raises(BadInput, match=r"'test' was scored at full context in one trial .*\(old, new\)"):

@@ -13,7 +13,7 @@ from fairtrial.cli.options import repeat_options
 from fairtrial.cli.screen import Count
 from fairtrial.cli.screen import StudyLines as Lines
 from fairtrial.errors import BadInput
-from fairtrial.study.design import add_settings, complete_study, read_study_table, variant_tables
+from fairtrial.study.design import add_overrides, complete_study, read_study_table, variant_tables
 from fairtrial.study.plan import default_study_folder
 
 Call = Callable[..., Any]
@@ -60,7 +60,7 @@ def test_mistakes_are_refused_with_a_hint_and_leave_nothing(
 
 def test_settings_that_fit_only_together_are_taken(course_folder: Path) -> None:
     table: dict[str, Any] = {}
-    add_settings(table, ["shape.width=12", "shape.heads=3"])
+    add_overrides(table, {"shape.width": 12, "shape.heads": 3})
     assert table["set"] == {"shape.width": 12, "shape.heads": 3}
 
 
@@ -80,7 +80,7 @@ def test_the_tasks_are_what_the_data_are_for(course_folder: Path, tmp_path: Path
 
 def test_settings_of_the_command_line_win_over_the_file() -> None:
     table = {"set": {"training.batch": 4, "lm": {"training.batch": 2}}}
-    add_settings(table, ["training.batch=8", "training.duration=5 epochs", "shape.tied=true"])
+    add_overrides(table, {"training.batch": 8, "training.duration": "5 epochs", "shape.tied": True})
     assert table["set"] == {"training.batch": 8, "lm": {}, "training.duration": "5 epochs", "shape.tied": True}
 
 

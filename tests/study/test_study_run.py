@@ -26,6 +26,7 @@ from fairtrial.prepare import prepare
 from fairtrial.record import Record
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.results.values import Cost, Verdict
+from fairtrial.stored import Metrics
 from fairtrial.study import artifacts
 from fairtrial.study.artifacts import data_audit_jobs
 from fairtrial.study.design import Study, study_from, write_study
@@ -360,9 +361,10 @@ def test_variants_with_other_batches_are_told_their_steps_and_epochs(
 
 def test_perplexities_picked_on_test_are_averaged_by_their_logs() -> None:
     def result(best: float, honest: float) -> Any:
-        tests = {"test": {"window_perplexity": honest}}
-        picked = {"picked_on_test": {"test": {"window_perplexity": best}}, "test_reads": {"test": 3}}
-        return SimpleNamespace(result={"tests": tests, "test_watched": True, **picked})
+        tests = {"test": Metrics(window_perplexity=honest)}
+        picked = {"test": SimpleNamespace(score=best)}
+        told = SimpleNamespace(tests=tests, test_watched=True, picked_on_test=picked, test_reads={"test": 3})
+        return SimpleNamespace(result=told)
 
     found = artifacts.test_reuse([result(100.0, 200.0), result(400.0, 800.0)])["test"]
     assert found.picked_on_test == pytest.approx(200.0)

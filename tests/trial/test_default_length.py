@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fairtrial.api import read_changes
 from fairtrial.errors import Interrupted
 from fairtrial.model.network import LanguageModel
 from fairtrial.prepare import prepare
@@ -91,7 +92,7 @@ def test_a_study_continues_whose_length_was_chosen(tmp_path: Path, fairtrial: Ca
         "data": reviews(tmp_path / "a.csv", 50),
         "variants": {name: {"parts": [name]} for name in ("rope", "alibi")},
     }
-    study = design_study(table, settings=TINY, seeds=1)
+    study = design_study(table, overrides=read_changes(TINY), seeds=1)
     plan = make_plan(study, StudyFolder(tmp_path / "study"))
     plan.write({})
     trials = plan.trials()

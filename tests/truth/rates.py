@@ -78,7 +78,7 @@ def power_of_the_need(world: World, points: float, runs: int, seed: int = 5) -> 
     """The seeds that are said to be needed for a difference, and how often they find it."""
     chance = np.random.default_rng(seed)
     # variances as the world has them, well measured
-    many = [crossed_t(each).shares for each in world.differences(chance, 40, 150)]
+    many = [crossed_t(each).components for each in world.differences(chance, 40, 150)]
     shares = type(many[0])(*(float(np.mean([getattr(each, key) for each in many])) for key in ("seed", "item", "rest")))
     needed = seeds_needed(shares, world.items, points, ALPHA)
     assert needed is not None

@@ -16,7 +16,7 @@ RUNS = 300
 @cases("name", WORLDS)
 def test_a_world_has_the_variances_that_it_promises(name: str) -> None:
     world = WORLDS[name]
-    found = [crossed_t(each).shares for each in world.differences(np.random.default_rng(0), 20, 60)]
+    found = [crossed_t(each).components for each in world.differences(np.random.default_rng(0), 20, 60)]
     for source in ("seed", "item", "rest"):
         mean = float(np.mean([getattr(shares, source) for shares in found])) ** 0.5
         assert mean == pytest.approx(getattr(world, source), rel=0.2), source
