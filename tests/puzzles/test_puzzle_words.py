@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairtrial import puzzles
-from fairtrial.puzzles.plots import answer_picture, identity_picture, key_growth, query_growth
+from fairtrial.puzzles.plots import answer_picture, identity_picture
 from fairtrial.puzzles.sentences import answer_lines, identity_lines, plain_of
 from fairtrial.rng import generator_for
 from sampling import cases
@@ -59,14 +59,6 @@ def test_many_keys_do_not_flood_the_screen() -> None:
     assert max(map(len, answer_lines(puzzles.average(keys, range(200))))) < 200
 
 
-def test_values_show_what_comes_out() -> None:
-    values = generator_for(0, "values").normal(size=(4, 2))
-    answer = puzzles.average(SQUARE[:4], [1, 3], values=values)
-    assert answer.output == pytest.approx(values[[1, 3]].mean(0), abs=0.01)
-    assert answer.wanted_output == pytest.approx(values[[1, 3]].mean(0))
-    assert "output" in text_of(answer)
-
-
 @cases("width", [1, 2, 3, 5])
 def test_pictures_of_every_width_can_be_drawn(width: int) -> None:
     keys = generator_for(width, "drawn").normal(size=(6, width))
@@ -89,17 +81,6 @@ def test_the_same_numbers_give_the_same_picture_and_others_do_not() -> None:
 @cases("keys", [np.ones((3, 2)), np.ones((1, 3)), np.array([[0.0, 0, 0], [1, 1, 0], [2, 3, 0], [5, 1, 0]])])
 def test_flat_keys_are_drawn_too(keys: np.ndarray) -> None:
     assert identity_picture(puzzles.identity(keys), "svg").startswith(b"<?xml")
-
-
-def test_weights_grow_towards_what_is_wanted() -> None:
-    answer = puzzles.select(SQUARE, 3)
-    lengths, weights = query_growth(answer)
-    assert weights[0] == pytest.approx([1 / 7] * 7)
-    assert (np.diff(weights[:, 3]) > 0).all()
-    at = int(np.searchsorted(lengths, answer.norm))
-    assert weights[at - 1, 3] < 0.999 <= weights[at, 3] + 1e-9
-    replaced = puzzles.replace_key(SQUARE, 2, puzzles.select_target(7, 2), [1.0, 1.0])
-    assert (np.diff(key_growth(replaced)[1][:, 2]) > 0).all()
 
 
 def test_plain_values_are_json_and_hold_the_certificate() -> None:

@@ -16,6 +16,7 @@ from typer import Argument, Option
 from fairtrial.errors import BadInput
 
 if TYPE_CHECKING:
+    from fairtrial.puzzles.keys import Array, Table
     from fairtrial.puzzles.sentences import Found
 
 app = typer.Typer(
@@ -37,7 +38,6 @@ class Puzzle:
     """The options that all questions share, and what they ask about."""
 
     keys: Annotated[Path | None, Option(help="Keys, one per line. Default: random keys.", metavar="FILE.csv")] = None
-    values: Annotated[Path | None, Option(help="Values, one per line, to show the output.", metavar="FILE.csv")] = None
     count: Annotated[int | None, Option(help="Random keys: how many (4).", min=1, max=2000)] = None
     width: Annotated[int | None, Option(help="Random keys: numbers in each (3).", min=1, max=500)] = None
     seed: Seed = 0
@@ -49,25 +49,21 @@ class Puzzle:
     json: Json = False
 
     @cached_property
-    def given(self) -> dict[str, Any]:
-        """Keys, their names and values, from files or random."""
-        from fairtrial.puzzles.keys import random_keys, read_table
+    def table(self) -> Table:
+        """Keys and their names, from a file or random."""
+        from fairtrial.puzzles.keys import Table, random_keys, read_table
 
         need_kind(self.kind)
-        if self.keys is not None and (self.count is not None or self.width is not None):
+        if self.keys is None:
+            return Table(random_keys(self.count or 4, self.width or 3, self.seed), None)
+        if self.count is not None or self.width is not None:
             raise BadInput("--count and --width are for random keys", "leave them out, or leave out --keys")
-        table, names = random_keys(self.count or 4, self.width or 3, self.seed), None
-        if self.keys is not None:
-            table, names = read_table(self.keys)
-        values = None if self.values is None else read_table(self.values).numbers
-        if values is not None and len(values) != len(table):
-            what = f"{len(values)} values for {len(table)} keys"
-            raise BadInput(what, "write one value per line and key", path=self.values)
-        return {"keys": table, "names": names, "values": values}
+        return read_table(self.keys)
 
     @property
     def options(self) -> dict[str, Any]:
-        return {**self.given, "scale": self.scale, "norm": self.norm, "precision": self.precision}
+        how = {"scale": self.scale, "norm": self.norm, "precision": self.precision}
+        return {"keys": self.table.numbers, "names": self.table.names, **how}
 
     def solve(self, what: str, name: str = "", **asked: Any) -> None:
         from fairtrial import puzzles
@@ -82,7 +78,7 @@ class Puzzle:
         if self.json:
             print(dumps(plain))
         else:
-            table = self.given["keys"]
+            table = self.table.numbers
             if self.keys is None and len(table) <= 12 and table.shape[1] <= 8:
                 print(f"Random keys (seed {self.seed}):")
                 print_rows(table)
@@ -129,7 +125,7 @@ def select(
     key: Annotated[str, Argument(help="The key to attend to: its number from 0, or its name in the file.")],
 ) -> None:
     """A query that attends to one key alone."""
-    puzzle.solve("select", chosen=place_of(key, puzzle.given))
+    puzzle.solve("select", chosen=place_of(key, puzzle.table))
 
 
 @app.command("identity")
@@ -145,7 +141,7 @@ def average(
     puzzle: Puzzle, chosen: Annotated[list[str], Argument(help="The keys to attend to equally.", metavar="KEY...")]
 ) -> None:
     """A query that attends to the chosen keys equally, and to no other."""
-    puzzle.solve("average", chosen=[place_of(word, puzzle.given) for word in chosen])
+    puzzle.solve("average", chosen=[place_of(word, puzzle.table) for word in chosen])
 
 
 @app.command("mix")
@@ -155,7 +151,7 @@ def mix(
     shares: Annotated[list[str], Argument(help="Keys with their weights: 0:0.5 2:0.5", metavar="KEY:WEIGHT...")],
 ) -> None:
     """A query that gives the keys these weights."""
-    puzzle.solve("mix", shares=shares_of(shares, puzzle.given))
+    puzzle.solve("mix", shares=shares_of(shares, puzzle.table))
 
 
 @app.command("replace-key")
@@ -172,8 +168,8 @@ def replace_key(
     """Replace one key so that an unchanged query attends as you ask."""
     from fairtrial.puzzles import replace_key as replace
 
-    place = place_of(words[0], puzzle.given)
-    target = target_of(to, words[1:], puzzle.given)
+    place = place_of(words[0], puzzle.table)
+    target = target_of(to, words[1:], puzzle.table)
     ask = f"replace-key {words[0]} --to {to} {' '.join(words[1:])}" + ("" if norm is None else f" --norm {norm:g}")
     note, fixed = fixed_query(query, place, puzzle)
     answer = replace(place=place, target=target, query=fixed, ask=ask, **{**puzzle.options, "norm": norm})
@@ -244,11 +240,11 @@ def need_kind(kind: str) -> None:
         raise BadInput(f"--format must be png or svg, got {kind}")
 
 
-def place_of(word: str, given: dict[str, Any]) -> int:
+def place_of(word: str, table: Table) -> int:
     """A key's number, or its name."""
     from fairtrial.puzzles.solve import need_place
 
-    names, count = given["names"] or (), len(given["keys"])
+    names, count = table.names or (), len(table.numbers)
     if word in names:
         return names.index(word)
     try:
@@ -258,7 +254,7 @@ def place_of(word: str, given: dict[str, Any]) -> int:
         raise BadInput(f"there is no key {word!r}", hint) from error
 
 
-def shares_of(words: list[str], given: dict[str, Any]) -> dict[int, float]:
+def shares_of(words: list[str], table: Table) -> dict[int, float]:
     from fairtrial.puzzles.keys import is_number
 
     shares: dict[int, float] = {}
@@ -266,33 +262,33 @@ def shares_of(words: list[str], given: dict[str, Any]) -> dict[int, float]:
         name, mark, share = word.rpartition(":")
         if not mark or not is_number(share):
             raise BadInput(f"{word!r} is not a key with its weight", "write 0:0.5 2:0.3 3:0.2")
-        place = place_of(name, given)
+        place = place_of(name, table)
         if place in shares:
             raise BadInput(f"key {name} is named twice", "give each key one weight")
         shares[place] = float(share)
     return shares
 
 
-def target_of(to: str, words: list[str], given: dict[str, Any]) -> Any:
+def target_of(to: str, words: list[str], table: Table) -> Array:
     from fairtrial.puzzles import average_target, mix_target, select_target
 
-    count = len(given["keys"])
+    count = len(table.numbers)
     if to == "select" and len(words) == 1:
-        return select_target(count, place_of(words[0], given))
+        return select_target(count, place_of(words[0], table))
     if to == "average":
-        return average_target(count, [place_of(word, given) for word in words])
+        return average_target(count, [place_of(word, table) for word in words])
     if to == "mix":
-        return mix_target(count, shares_of(words, given))
+        return mix_target(count, shares_of(words, table))
     what = f"--to must be select, average or mix with keys, got {' '.join([to, *words])}"
     raise BadInput(what, "--to select 2, --to average 0 1 2 or --to mix 0:0.5 2:0.5")
 
 
-def fixed_query(path: Path | None, place: int, puzzle: Puzzle) -> tuple[list[str], Any]:
+def fixed_query(path: Path | None, place: int, puzzle: Puzzle) -> tuple[list[str], Array]:
     """The fixed query, and a note if it was not given."""
     from fairtrial.puzzles.keys import read_table
     from fairtrial.puzzles.solve import average
 
-    table = puzzle.given["keys"]
+    table = puzzle.table.numbers
     width = table.shape[1]
     if path is not None:
         numbers = read_table(path).numbers
@@ -306,7 +302,7 @@ def fixed_query(path: Path | None, place: int, puzzle: Puzzle) -> tuple[list[str
     return [note, ""], average(table, first, scale=puzzle.scale, precision=puzzle.precision).query
 
 
-def print_rows(table: Any) -> None:
+def print_rows(table: Array) -> None:
     wide = len(f"key {len(table) - 1}")
     for number, row in enumerate(table):
         print(f"{f'key {number}':<{wide}}  " + " ".join(f"{value:8.4f}" for value in row))

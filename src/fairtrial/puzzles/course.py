@@ -17,7 +17,6 @@ from fairtrial.puzzles.keys import Array, random_keys
 from fairtrial.puzzles.replace_key import Replacement, replace_key
 from fairtrial.puzzles.sentences import Found, lines_of, plain_of
 from fairtrial.puzzles.solve import Answer, average, average_target, identity, precision_of, select, select_target
-from fairtrial.rng import generator_for
 
 DESIRED = np.array([3.0, 3.0, -2.0, -3.0])  # the scores that a report of the course aimed at in its fourth question
 
@@ -64,8 +63,7 @@ def course_keys(seed: int) -> Array:
 
 def course_questions(seed: int = 0, scale: bool = False, precision: float = 0.999) -> list[Question]:
     keys = course_keys(seed)
-    values = generator_for(seed, "puzzle values").normal(size=keys.shape)
-    ways: dict[str, Any] = {"scale": scale, "precision": precision, "values": values}
+    ways: dict[str, Any] = {"scale": scale, "precision": precision}
     two = average(keys, [0, 1], scores=DESIRED, **ways)
     query = long_enough(keys, two, scale, precision)
     longer = float(np.linalg.norm(query)) / two.norm

@@ -95,13 +95,6 @@ def as_keys(keys: ArrayLike, what: str = "keys") -> Array:
     return table
 
 
-def as_values(values: ArrayLike | None, count: int) -> Array | None:
-    table = None if values is None else as_keys(values, "values")
-    if table is not None and len(table) != count:
-        raise BadInput(f"there are {count} keys and {len(table)} values", "give one value for each key")
-    return table
-
-
 def as_query(query: ArrayLike, width: int) -> Array:
     vector = _numbers(query, "query").reshape(-1)
     if len(vector) != width:
@@ -197,25 +190,23 @@ def read_table(path: Path) -> Table:
     heading; a first column of words names the rows."""
     rows: list[list[float]] = []
     names: list[str] = []
-    first = 0  # line of the first row, which all others must match
+    heading = False
     for number, line in read_lines(path).numbered():
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         separator = next((mark for mark in (",", ";", "\t") if mark in line), None)
         cells = [cell.strip().strip('"') for cell in line.split(separator)]
-        if not rows and not first and not any(is_number(cell) for cell in cells):
-            first = -number
+        if not rows and not heading and not any(map(is_number, cells)):
+            heading = True
             continue
         named = len(cells) > 1 and not is_number(cells[0])
         names += cells[:named]
         rows.append([read_number(cell, path, number) for cell in cells[named:]])
-        first = first if first > 0 else number
         if len(rows[-1]) != len(rows[0]):
-            hint = f"line {first} has {len(rows[0])}; every row must have as many"
+            hint = f"the first row has {len(rows[0])}; every row must have as many"
             raise BadInput(f"this row has {len(rows[-1])} numbers", hint, path=path, line=number)
         if len(names) not in (0, len(rows)):
-            what = "this row has a name" if named else "this row has no name"
-            raise BadInput(f"{what}, unlike the rows before", "name all rows or none", path=path, line=number)
+            raise BadInput("some rows have a name and others none", "name all rows or none", path=path, line=number)
         if len(rows) > MOST_ROWS or len(rows) * len(rows[0]) > MOST_NUMBERS:
             raise BadInput(f"more than {MOST_ROWS:,} rows, or a million numbers", path=path, line=number)
     if not rows:

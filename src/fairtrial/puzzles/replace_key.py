@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairtrial.puzzles.keys import Array, as_keys, as_query, as_values, log_sum, softmax
+from fairtrial.puzzles.keys import Array, as_keys, as_query, log_sum, softmax
 from fairtrial.puzzles.solve import FAR, PRECISION, Reached, name_keys, need_goals, need_place
 
 
@@ -73,7 +73,6 @@ def replace_key(
     scale: bool = True,
     norm: float | None = None,
     precision: float = PRECISION,
-    values: ArrayLike | None = None,
     names: Sequence[str] | None = None,
 ) -> Replacement:
     """`norm` is the length that the new key must have; without it, the shortest key is taken."""
@@ -95,7 +94,6 @@ def replace_key(
         keys=table,
         names=name_keys(names, len(table)),
         scaled=scale,
-        values=as_values(values, len(table)),
         target=target,
         wanted_precision=precision,
         place=place,

@@ -38,7 +38,7 @@ def plain_of(found: Found) -> Any:
     plain: dict[str, Any] = {"ask": found.ask, "possible": found.possible, "scaled": found.scaled, "keys": found.keys}
     plain |= {"names": found.names, "query": found.query, "wanted": found.target, "weights": found.weights}
     plain |= {"precision": found.precision, "wanted_precision": found.wanted_precision, "misplaced": found.error}
-    plain |= {"in_the_way": found.in_the_way, "output": found.output, "wanted_output": found.wanted_output}
+    plain |= {"in_the_way": found.in_the_way}
     if isinstance(found, Replacement):
         plain |= {"place": found.place, "key": found.key, "key_length": float(np.linalg.norm(found.key))}
         plain |= {"length_asked": found.length, "smallest_length": found.needed, "best_weights": found.best}
@@ -85,9 +85,6 @@ def _lines(
     lines = [f"{asked}: {count} keys of width {width}, {scale}", *([given] if given else []), ""]
     lines += [*wrapped(reasons), "", *found, "", *bars(answer.weights, answer.target, answer.names)]
     lines += [f"precision {answer.precision:.6f}, share of the attention in the wrong place {answer.error:.6f}"]
-    if answer.output is not None and answer.wanted_output is not None:
-        miss = float(np.abs(answer.output - answer.wanted_output).max())
-        lines += [f"output  {vector(answer.output)}, wanted {vector(answer.wanted_output)}: off by at most {miss:.3g}"]
     return [*lines, "", *wrapped(simple)]
 
 

@@ -31,7 +31,6 @@ from fairtrial.puzzles.keys import (
     Places,
     across,
     as_keys,
-    as_values,
     expose,
     log_sum,
     smallest_face,
@@ -111,7 +110,6 @@ class Reached:
     query: Array
     weights: Array  # that attention gives
     wanted_precision: float
-    values: Array | None
 
     @property
     def precision(self) -> float:
@@ -120,14 +118,6 @@ class Reached:
     @property
     def error(self) -> float:
         return misplaced(self.weights, self.target)
-
-    @property
-    def output(self) -> Array | None:
-        return None if self.values is None else self.weights @ self.values
-
-    @property
-    def wanted_output(self) -> Array | None:
-        return None if self.values is None else self.target @ self.values
 
 
 def best_place(points: Array, target: Array, penalty: float = 0.0, start: Array | None = None) -> Array:
@@ -385,7 +375,6 @@ def solve(
     scale: bool = True,
     norm: float | None = None,
     precision: float = PRECISION,
-    values: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     scores: Array | None = None,
 ) -> Answer:
@@ -410,7 +399,6 @@ def solve(
         keys=table,
         names=name_keys(names, len(table)),
         scaled=scale,
-        values=as_values(values, len(table)),
         target=target,
         wanted_precision=precision,
         query=query,
@@ -458,7 +446,7 @@ def precise_start(frame: Frame, nearest: Array, precision: float, base: Array, f
 
 
 def select(keys: ArrayLike, chosen: int, **options: Any) -> Answer:
-    """A query that attends to one key alone. Options: scale, norm, precision, values, names (see `solve`)."""
+    """A query that attends to one key alone. Options: scale, norm, precision, names (see `solve`)."""
     table = as_keys(keys)
     target = select_target(len(table), chosen)
     return solve(f"select {_name(chosen, options)}", table, target, **options)
