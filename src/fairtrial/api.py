@@ -734,13 +734,12 @@ def audit_data(
     ['words that reveal the class']
     """
     from fairtrial.data.audit import audit_data
-    from fairtrial.finding import Finding
     from fairtrial.results.audit import Audit
 
     with reading(data) as source, telling(quiet) as tell:
-        found = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, fields)]
-    findings = tuple(Finding.from_dict(row) for facts in found for row in facts["findings"])
-    return Audit(name_of(data), findings, {facts["task"]: facts for facts in found})
+        audits = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, fields)]
+    findings = tuple(finding for audit in audits for finding in audit.findings)
+    return Audit(name_of(data), findings, {audit.task: audit.to_dict() for audit in audits})
 
 
 def baseline(

@@ -275,7 +275,7 @@ def plugins_of(plans: Sequence[Plan], folder: Path) -> dict[str, tuple[str, str]
     return found
 
 
-def is_plugin(value: Any) -> bool:
+def is_plugin(value: object) -> bool:
     return bool(value.__module__.startswith("fairtrial_plugin_"))
 
 

@@ -85,7 +85,7 @@ class Plan:
 class Subject:
     plan: Plan
     network: Any  # a Network, perturbed or trained
-    fresh: Any  # as built
+    fresh: object  # as built
     rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]: eight real, eight random
     calls: int = field(default_factory=lambda: CALLS)
     bf16: bool = False  # whether autocast is asked about
@@ -329,7 +329,7 @@ def plan_of_recipe(recipe: Recipe) -> Plan:
     return Plan(task, shape, recipe.parts, model=recipe.model, device=device)
 
 
-def plan_of_module(module: nn.Module, kind: str, sizes: Mapping[str, int | None], said: Mapping[str, Any]) -> Plan:
+def plan_of_module(module: nn.Module, kind: str, sizes: Mapping[str, int | None], said: Mapping[str, object]) -> Plan:
     """A module of the user's own. `sizes`: vocabulary, length and classes, where they are given; else they are asked of
     its configuration, its embedding and its answer."""
     config = getattr(module, "config", None)

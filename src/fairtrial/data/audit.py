@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import PurePath
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -54,27 +53,58 @@ CHECKS = {  # name and limit
 }
 
 
-def audit_data(recipe: Recipe, seed: int = 0, on_progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
-    """All checks on the data of a recipe: the content of a contamination.json, see docs/contamination.md."""
+@dataclass(frozen=True)
+class DataAudit:
+    """What was found in the data of a recipe."""
+
+    task: str
+    source: str
+    recipe: str
+    seed: int
+    documents: Mapping[str, int]  # of train and validation
+    duplicates: Mapping[str, Duplicates]  # by test set
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def level(self) -> str:
+        return worst(self.findings)
+
+    def to_dict(self) -> dict[str, object]:
+        """The content of a contamination.json, see docs/contamination.md."""
+        return {
+            "format": 1,
+            "task": self.task,
+            "source": self.source,
+            "recipe": self.recipe,
+            "seed": self.seed,
+            "level": self.level,
+            "documents": dict(self.documents),
+            "sets": {name: found.counts() | found.by_item() for name, found in self.duplicates.items()},
+            "findings": [finding.to_dict() for finding in self.findings],
+            "notes": list(self.notes),
+        }
+
+
+def audit_data(recipe: Recipe, seed: int = 0, on_progress: Callable[[str], None] = lambda what: None) -> DataAudit:
+    """All checks on the data of a recipe."""
     on_progress("reading")
     prepared = prepare(recipe, seed)
-    items = sum(map(len, prepared.splits.tests.values()))
+    splits = prepared.splits
+    items = sum(map(len, splits.tests.values()))
     on_progress(f"comparing {items:,} test items with {len(prepared.known):,} training documents")
     duplicates = prepared.copies
     on_progress("checking labels, vocabulary and drift")
-    findings = all_findings(prepared, duplicates)
-    return {
-        "format": 1,
-        "task": recipe.task,
-        "source": recipe.data.source,
-        "recipe": recipe.name,
-        "seed": seed,
-        "level": worst(findings),
-        "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
-        "sets": {name: found.counts() | found.by_item() for name, found in duplicates.items()},
-        "findings": [finding.to_dict() for finding in findings],
-        "notes": list(prepared.corpus.notes),
-    }
+    return DataAudit(
+        recipe.task,
+        recipe.data.source,
+        recipe.name,
+        seed,
+        {"train": len(splits.train), "validation": len(splits.validation)},
+        duplicates,
+        tuple(all_findings(prepared, duplicates)),
+        tuple(prepared.corpus.notes),
+    )
 
 
 def all_findings(prepared: Prepared, duplicates: dict[str, Duplicates]) -> list[Finding]:

@@ -58,7 +58,7 @@ def code() -> str:
     return whole.hexdigest()
 
 
-def key_of(*parts: Any) -> str:
+def key_of(*parts: object) -> str:
     return hashlib.sha256(json.dumps([*parts, code()], sort_keys=True).encode()).hexdigest()
 
 

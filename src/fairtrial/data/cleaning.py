@@ -48,7 +48,7 @@ class Dropped:
 
 def clean_data(
     data: Data, out: Path, options: CleanOptions, on_progress: Callable[[str], None] = lambda what: None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write a cleaned copy of the data to `out`. Their source is only read."""
     source, kind = data.source, find_format(data)
     if kind == "sotu":

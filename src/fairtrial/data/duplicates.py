@@ -10,7 +10,6 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -49,7 +48,7 @@ class Duplicates:
         items = {"items": len(self.status), "identical": self.identical}
         return {**items, "exact": exact, "near": near, "clean": clean, "share": share}
 
-    def by_item(self) -> dict[str, Any]:
+    def by_item(self) -> dict[str, object]:
         """The status of each item, and the shares of those that the rule of contained texts made near."""
         contained = {str(number): round(float(self.share[number]), 3) for number in np.flatnonzero(self.share)}
         return {"status": self.status.tolist(), "contained": contained}

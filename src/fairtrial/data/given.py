@@ -21,10 +21,10 @@ HOW = (
     " or a dict of them by split: {'train': ..., 'test': ...}"
 )
 HALF = re.compile("[\ud800-\udfff]")
-Row = dict[str, Any]
+Row = dict[str, object]
 
 
-def write_given(data: Any, folder: Path) -> str:
+def write_given(data: object, folder: Path) -> str:
     """The file in `folder` that holds these data."""
     lines = [json_line(row) for row in rows_of(data)]
     if not lines:
@@ -45,7 +45,7 @@ def json_line(row: Row) -> str:
     return json.dumps(row, default=str) if HALF.search(line) else line
 
 
-def rows_of(data: Any) -> Iterator[Row]:
+def rows_of(data: object) -> Iterator[Row]:
     """Plain rows. Those of a dict name their split."""
     if not isinstance(data, Mapping):
         yield from table_rows(data)
@@ -75,7 +75,7 @@ def table_rows(data: Any) -> Iterator[Row]:
         yield plain_row(row, number)
 
 
-def check_swapped(rows: Sequence[Any]) -> None:
+def check_swapped(rows: Sequence[object]) -> None:
     """(text, label) is as common elsewhere as (label, text) is here."""
     pairs = [row for row in rows if isinstance(row, tuple | list) and len(row) == 2]
     if len(pairs) < len(rows) or not all(isinstance(each, str) for pair in pairs for each in pair):
@@ -94,7 +94,7 @@ def with_class_names(dataset: Any) -> Iterator[Row]:
         yield {**row, **named}
 
 
-def plain_row(row: Any, number: int) -> Row:
+def plain_row(row: object, number: int) -> Row:
     if isinstance(row, str):
         return {"text": row}
     if isinstance(row, Mapping):
@@ -104,7 +104,7 @@ def plain_row(row: Any, number: int) -> Row:
     raise BadInput(f"item {number} of the data is neither a text nor (label, text): {str(row)[:60]!r}", HOW)
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> object:
     """numpy's numbers as Python's; what is missing (None, NaN) as null, which a reader reports with its line."""
     value = value.item() if hasattr(value, "item") and getattr(value, "shape", ()) == () else value
     return None if isinstance(value, float) and value != value else value

@@ -136,7 +136,7 @@ def _corpus(path: Path, files: list[TextFile], documents: dict[str, Documents], 
     return Corpus(documents["train"], documents.get("validation", ()), tests, files=hashes(path, files), **more)
 
 
-def _parsed(path: Path, sources: Sources, parse: Callable[[TextFile], Documents], **more: Any) -> Corpus:
+def _parsed(path: Path, sources: Sources, parse: Callable[[TextFile], Documents], **more: object) -> Corpus:
     """A corpus whose files are of one split each."""
     files = {split: [read_lines(file) for file in files] for split, files in sources.items()}
     documents = {split: tuple(chain.from_iterable(map(parse, found))) for split, found in files.items()}
@@ -386,7 +386,7 @@ def read_jsonl(path: Path, data: recipe.Data, task: str) -> Corpus:
     return _by_columns(path, JSONL_SUFFIXES, parse, task)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise KeyError(next(key for key, _ in pairs if [other for other, _ in pairs].count(key) > 1))
@@ -396,7 +396,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 JSON = json.JSONDecoder(object_pairs_hook=_once)  # json.loads makes one for every line
 
 
-def _json_object(file: TextFile, number: int, line: str) -> dict[str, Any]:
+def _json_object(file: TextFile, number: int, line: str) -> dict[str, object]:
     def refuse(what: str, hint: str = 'write lines such as {"text": "A fine film.", "label": "good"}') -> BadInput:
         return BadInput(what, hint, path=file.path, line=number)
 
@@ -413,7 +413,7 @@ def _json_object(file: TextFile, number: int, line: str) -> dict[str, Any]:
     return item
 
 
-def _json_value(file: TextFile, number: int, item: dict[str, Any], kind: str, key: str) -> str:
+def _json_value(file: TextFile, number: int, item: dict[str, object], kind: str, key: str) -> str:
     value = item.get(key)
     if kind == "name":
         return value.strip() if isinstance(value, str) and not INVALID.search(value) else ""

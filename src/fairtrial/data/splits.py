@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -155,7 +155,7 @@ def fitting_tokens(corpus: Corpus, tokens: Tokens) -> Tokens:
     return replace(tokens, kind="whitespace") if corpus.spaced and tokens.kind == "word" else tokens
 
 
-def kind_in_use(tokens: Tokens, facts: Mapping[str, Any]) -> str:
+def kind_in_use(tokens: Tokens, facts: Mapping[str, object]) -> str:
     """The kind of tokens in use; a pretrained encoder brings its own, which its tokenizer's facts name."""
     return str(facts.get("kind", tokens.kind)) if tokens.kind == "encoder" else tokens.kind
 

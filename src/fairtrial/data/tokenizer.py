@@ -138,7 +138,7 @@ class Tokenizer:
         return str(self.inner.to_str(pretty=True))
 
     @classmethod
-    def load(cls, path: Path, facts: dict[str, Any] | None = None) -> Tokenizer:
+    def load(cls, path: Path, facts: dict[str, object] | None = None) -> Tokenizer:
         """Read a tokenizer.json that holds `to_json`. `facts`: those of its fitting, if stored."""
         hint = "restore the file, or fit the tokenizer again"
         try:
@@ -157,7 +157,7 @@ class Tokenizer:
         return found
 
 
-def normalisation_of(facts: Mapping[str, Any]) -> str:
+def normalisation_of(facts: Mapping[str, object]) -> str:
     """What a tokenizer removes from a text before anything is predicted."""
     return "lower case" if facts.get("lowercase") else ""
 

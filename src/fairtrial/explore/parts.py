@@ -6,7 +6,6 @@ import inspect
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fairtrial import catalogue
 from fairtrial.engines import Job, JobResult, OnProgress, open_engine, run_job
@@ -16,7 +15,7 @@ from fairtrial.explore.requests import JobHandle, RequestParams, TooSlow
 from fairtrial.model import parts as registered
 from fairtrial.plugins import keep_written
 
-Plain = dict[str, Any]
+Plain = dict[str, object]
 PASSPORT_SECONDS, DRAWING_SECONDS = 300.0, 15.0  # a part of a user's own may hang
 
 
@@ -31,7 +30,7 @@ def parts(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     return {"parts": rows}
 
 
-def parameters_of(part: str) -> dict[str, Any]:
+def parameters_of(part: str) -> dict[str, object]:
     """The options of a part with their types."""
     begun = registered.find(part).__init__
     try:
@@ -40,7 +39,7 @@ def parameters_of(part: str) -> dict[str, Any]:
         return {}
 
 
-def option_of(name: str, written: str, kind: Any) -> Plain:
+def option_of(name: str, written: str, kind: object) -> Plain:
     """What a control needs to know of an option, from its default as it is written, or its type where none is set."""
     if written in ("true", "false"):
         return {"name": name, "kind": "bool", "default": written == "true"}

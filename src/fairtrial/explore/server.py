@@ -35,7 +35,7 @@ JSON, STREAM = "application/json", "text/event-stream"
 LIVE_SECONDS = 1.0  # between two looks at the folder
 QUIET_SECONDS = 15.0  # after which a word is said, so that a closed tab is noticed
 STATUS = {TooLarge: 413, RequestTimeout: 408, NotThere: 404, Stale: 409, Busy: 409, TooSlow: 503, TooMuch: 503}
-Answer = Callable[[Library, RequestParams, JobHandle], Any]
+Answer = Callable[[Library, RequestParams, JobHandle], object]
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class ModelCache:
     """What a network remembers of the tokens so far, as it gave it."""
 
     def __init__(self) -> None:
-        self.state: Any = None
+        self.state: object = None
         self.length = 0
 
 
@@ -163,7 +163,7 @@ class ExternalModel(nn.Module):
             given[POSITIONS] = positions_of(ids, mask) + self.declared.first_position
         return self.find_logits(self.call(ids, given), ids, given)
 
-    def call(self, ids: Tensor, given: Mapping[str, Any]) -> Any:
+    def call(self, ids: Tensor, given: Mapping[str, object]) -> object:
         try:
             return self.model(ids, **given)
         except (BadInput, MemoryError):
@@ -171,7 +171,7 @@ class ExternalModel(nn.Module):
         except Exception as error:
             raise BadInput(f"{self.format_call(ids, given)} raises {format_error(error)}", CONTRACT) from error
 
-    def find_logits(self, output: Any, ids: Tensor, given: Mapping[str, Any]) -> Tensor:
+    def find_logits(self, output: object, ids: Tensor, given: Mapping[str, object]) -> Tensor:
         wanted = (*ids.shape, self.outputs) if self.causal else (ids.shape[0], self.outputs)
         for each in tensors_in(output):
             if each.shape == wanted:
@@ -194,7 +194,7 @@ class ExternalModel(nn.Module):
             what = f"{self.format_call(ids, {})} gives probabilities, which sum to one"
             raise BadInput(what, "leave out the softmax: logits are wanted")
 
-    def format_call(self, ids: Tensor, given: Mapping[str, Any]) -> str:
+    def format_call(self, ids: Tensor, given: Mapping[str, object]) -> str:
         """`my_model.py:build: model(ids [4, 32], mask [4, 32])`"""
         words = [
             f"ids {format_shape(ids.shape)}",
@@ -247,7 +247,7 @@ class ExternalModel(nn.Module):
         chosen = answers >= 0 if lengths is None else (answers >= 0) & real_tokens(answers, lengths)
         return self(ids, lengths)[chosen], answers[chosen]
 
-    def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Any:
+    def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> object:
         """(objective x scale, summed nats) over the answers; of a loss of its own, its value in place of the nats"""
         if self.declared.loss:
             return self.own_loss(ids, lengths, answers, scale)
@@ -353,7 +353,7 @@ def build_external(
     sizes: Sequence[int],
     shape: Shape,
     seed: int,
-    said: Mapping[str, Any] = {},
+    said: Mapping[str, object] = {},
 ) -> ExternalModel:
     """Call a builder with `sizes` (vocabulary, length, classes); all that it draws comes from a stream of the seed."""
     given = dict(zip(BUILD, (*sizes, seed), strict=True))
@@ -391,7 +391,7 @@ def seeded(seed: int) -> Iterator[None]:
             np.random.set_state(array)
 
 
-def tensors_in(output: Any) -> Iterator[Tensor]:
+def tensors_in(output: object) -> Iterator[Tensor]:
     """Tensors that may be logits: what is called so first, then those of a tuple or a dict in order."""
     if isinstance(output, Tensor):
         yield output
@@ -435,7 +435,7 @@ def format_shape(shape: Sequence[int]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def spoken(value: Any, *, typed: bool = False) -> str:
+def spoken(value: object, *, typed: bool = False) -> str:
     """What a call was given or gave, in a few words: `(tensor [4, 32, 100], None)`, `bool [4, 32]`."""
     if isinstance(value, Tensor):
         kind = str(value.dtype).removeprefix("torch.") if typed else "tensor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -245,7 +245,7 @@ class VocabularyModel(nn.Module):
             how = (targets, smoothing, scale, self.scratch)
             return VocabularyLoss.apply(x.to(self.out.weight.dtype), self.out.weight, self.out.bias, *how)
 
-    def exactly(self, x: Tensor) -> AbstractContextManager[Any]:
+    def exactly(self, x: Tensor) -> AbstractContextManager[object]:
         """The loss is computed in the weights' own precision, also where the network computes in less."""
         return nullcontext() if self.precision == "float32" else torch.autocast(x.device.type, enabled=False)
 

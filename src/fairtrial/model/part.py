@@ -94,7 +94,7 @@ class Part(nn.Module, metaclass=PartType):
     hooks: ClassVar[frozenset[str]] = frozenset()  # those that a class overrides
 
     @classmethod
-    def choice(cls, **options: Any) -> PartChoice:
+    def choice(cls, **options: object) -> PartChoice:
         """This part with these options, for a recipe. A class without a name is known by its own: FadeOut is
         `fade-out`."""
         return PartChoice(name=name_part(cls), options=options)
@@ -194,7 +194,7 @@ class Part(nn.Module, metaclass=PartType):
     def overrides(cls, hook: str) -> bool:
         return hook in cls.hooks
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
+    def __init_subclass__(cls, **keywords: object) -> None:
         super().__init_subclass__(**keywords)
         cls.hooks = frozenset(hook for hook in HOOKS if getattr(cls, hook) is not getattr(Part, hook))
 
@@ -362,7 +362,7 @@ def check_idle(choices: Sequence[PartChoice]) -> None:
             raise BadInput(what, f"leave {choice.name!r} out, or train a classifier")
 
 
-def check_options(kind: type[Part], name: str, options: dict[str, Any]) -> None:
+def check_options(kind: type[Part], name: str, options: dict[str, object]) -> None:
     """Options have the types that the part's constructor says; one without a type takes anything."""
     try:
         hints = get_type_hints(kind.__init__)
@@ -387,7 +387,7 @@ class TensorCache(Generic[Cached]):
     gradient is never cached."""
 
     def __init__(self) -> None:
-        self._last: tuple[list[Any], Cached, list[object]] | None = None
+        self._last: tuple[list[object], Cached, list[object]] | None = None
 
     def get(self, make: Callable[[], Cached], *key: Any) -> Cached:
         """What `make` gives, or what it gave for this key."""
@@ -406,7 +406,7 @@ class TensorCache(Generic[Cached]):
         return result
 
     @staticmethod
-    def _fits(old_key: list[Any], result: Cached, versions: list[object], key: tuple[Any, ...]) -> bool:
+    def _fits(old_key: list[object], result: Cached, versions: list[object], key: tuple[object, ...]) -> bool:
         return (
             len(old_key) == len(key)
             and versions == _versions((*old_key, result))
@@ -414,7 +414,7 @@ class TensorCache(Generic[Cached]):
         )
 
 
-def _same(old: Any, new: Any) -> bool:
+def _same(old: object, new: object) -> bool:
     if isinstance(old, Tensor) and isinstance(new, Tensor):
         return old is new or (old.dtype == new.dtype and old.device == new.device and torch.equal(old, new))
     return type(old) is type(new) and bool(old == new)
@@ -423,14 +423,14 @@ def _same(old: Any, new: Any) -> bool:
 VERSION = "_version"
 
 
-def _versions(values: tuple[Any, ...]) -> list[object]:
+def _versions(values: tuple[object, ...]) -> list[object]:
     """How often each tensor was changed in place; tensors of inference mode do not count it. torch has no public name
     for it. Without it nothing is cached: 1% to 3% more time for a training step with rope or alibi."""
     tensors = (tensor for value in values for tensor in _tensors(value))
     return [None if tensor.is_inference() else getattr(tensor, VERSION, object()) for tensor in tensors]
 
 
-def _tensors(value: Any) -> tuple[Tensor, ...]:
+def _tensors(value: object) -> tuple[Tensor, ...]:
     if isinstance(value, Tensor):
         return (value,)
     return tuple(item for item in value if isinstance(item, Tensor)) if isinstance(value, tuple) else ()

@@ -212,7 +212,7 @@ def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
     return Checkpoint(shape, weights, tokenizer, sha256_of(path), parts)
 
 
-def read_config(folder: Path) -> tuple[Family, dict[str, Any]]:
+def read_config(folder: Path) -> tuple[Family, dict[str, object]]:
     path = folder / "config.json"
     hint = "an encoder is a folder with config.json, model.safetensors and tokenizer.json (or vocab files)"
     if not path.exists():
@@ -245,7 +245,9 @@ def check_pickles(folder: Path) -> None:
             raise BadInput(f"{folder / name} is a pickle, which can run code when it is opened: refused", hint)
 
 
-def check_other_sizes(config: dict[str, Any], shape: Shape, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
+def check_other_sizes(
+    config: dict[str, object], shape: Shape, weights: dict[str, Tensor], tokenizer: Tokenizer
+) -> None:
     rows = weights["body.tokens.weight"].shape[0]
     if config.get("vocab_size") != rows:
         raise BadInput(f"vocab_size is {config.get('vocab_size')} in config.json, {rows} in the weights")

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load, save
@@ -140,7 +139,7 @@ def check_unsupported(recipe: Recipe) -> None:
             raise BadInput(what, hint)
 
 
-Built = tuple[str, bool, dict[str, Any], dict[str, Tensor]]
+Built = tuple[str, bool, dict[str, object], dict[str, Tensor]]
 
 
 def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], tokenizer: Tokenizer) -> Built:
@@ -203,7 +202,7 @@ def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], t
         found[f"{names.masked_output}.decoder.weight"] = output.clone()
         found[f"{names.masked_output}.decoder.bias"] = weights["out.bias"]
         found[f"{names.masked_output}.bias"] = weights["out.bias"].clone()
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         "model_type": names.model_type,
         **{hf_name: getattr(shape, field) for field, hf_name in BERT.sizes.items()},
         "max_position_embeddings": shape.length + names.first_position(tokenizer.pad),
@@ -236,7 +235,7 @@ def tensor_of(weights: dict[str, Tensor], name: str, kind: str) -> Tensor:
     return weights.get(f"{name}.{kind}", matrix.new_zeros(len(matrix)))
 
 
-def tokenizer_config(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, Any]:
+def tokenizer_config(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, object]:
     marks = {what: getattr(tokenizer, what) for what in SPECIAL}
     named = {SPECIAL[what]: tokenizer.inner.id_to_token(mark) for what, mark in marks.items() if mark is not None}
     return {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": recipe.shape.length, **named}

@@ -1,7 +1,7 @@
 """Attention by construction: choose queries and keys so that attention does what you ask, or learn why none can."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairtrial.puzzles.course import course_questions
 from fairtrial.puzzles.replace_key import Replacement, replace_key
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Lazily: a head made by hand needs torch."""
     if name not in ("head_names", "read_sequence"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

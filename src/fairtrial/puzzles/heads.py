@@ -278,7 +278,7 @@ def head_names() -> list[str]:
     return DESIGNS.list()
 
 
-def read_sequence(name: str, words: list[str]) -> dict[str, Any]:
+def read_sequence(name: str, words: list[str]) -> dict[str, object]:
     """What a hand-made head does on a sequence of words: its maps, what it predicts, and where it should look."""
     design = DESIGNS.find(name)
     first = ["^"] if design.start_word else []

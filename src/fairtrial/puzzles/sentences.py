@@ -54,7 +54,7 @@ def plain_of(found: Found) -> Any:
     return _with_lists({**plain, "certificate": certificate, "least_squares": simple})
 
 
-def _with_lists(value: Any) -> Any:
+def _with_lists(value: object) -> object:
     if isinstance(value, dict):
         return {name: _with_lists(each) for name, each in value.items()}
     return value.tolist() if isinstance(value, np.ndarray) else value

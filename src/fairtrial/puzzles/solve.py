@@ -452,7 +452,7 @@ def select(keys: ArrayLike, chosen: int, **options: Any) -> Answer:
     return solve(f"select {_name(chosen, options)}", table, target, **options)
 
 
-def identity(keys: ArrayLike, **options: Any) -> list[Answer]:
+def identity(keys: ArrayLike, **options: object) -> list[Answer]:
     """A query for each key that attends to it alone: stacked, they map every position to itself."""
     table = as_keys(keys)
     return [select(table, chosen, **options) for chosen in range(len(table))]

@@ -215,7 +215,7 @@ def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
 
 
 def contamination_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    return audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed)
+    return audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed).to_dict()
 
 
 def portrait_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
