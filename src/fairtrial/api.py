@@ -589,21 +589,24 @@ def show(
     given = records if isinstance(records, Sequence) and not isinstance(records, str) else [records]
     folders = [folder_of(each) for each in given]
     single = len(folders) == 1 and os.path.exists(folders[0] / "trial.json")
-    found = Records((Listed(Record.open(folders[0])),) if single else tuple(records_of(folders)))
+    listed = (Listed(Record.open(folders[0])),) if single else tuple(records_of(folders))
+    class_names = names_of(names)
+    result = Records(listed, None if class_names is None else tuple(class_names))
     if single:
-        found.listed[0].record.check_unchanged()
-    sound, title = [each.record for each in found.listed if not each.problem], ", ".join(each.name for each in folders)
+        listed[0].record.check_unchanged()
+    sound, title = [each.record for each in listed if not each.problem], ", ".join(each.name for each in folders)
     if html is not None:
-        from fairtrial.report.page import records_page, write_page
+        from fairtrial.report.page import result_page, write_page
 
-        write_page(html, lambda: records_page(sound, f"fairtrial: {title}", names_of(names)))
+        write_page(html, lambda: result_page(result.describe_all(f"fairtrial: {title}"), sound))
     if figure is not None:
-        from fairtrial.report.plots import curves_figure
+        from fairtrial.report.plots import written
 
         if len(sound) != 1:
             raise BadInput(f"{title}: {len(sound)} records", "a figure is of one of them")
-        write_bytes(Path(figure), curves_figure(sound[0], Path(figure).suffix.lstrip(".").lower() or "png"))
-    return found
+        kind = Path(figure).suffix.lstrip(".").lower() or "png"
+        write_bytes(Path(figure), written(result.describe().charts, kind))
+    return result
 
 
 def cache(clear: bool = False) -> Cache:

@@ -3,11 +3,12 @@ terminal text, Markdown, LaTeX, CSV, or HTML for a notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fairtrial.errors import FairtrialError
+from fairtrial.typed import unstructure
 
 if TYPE_CHECKING:
     import pandas
@@ -70,6 +71,90 @@ def row(*cells: Cell | str | int) -> Row:
 
 
 @dataclass(frozen=True)
+class Curve:
+    name: str  # the split
+    unit: str
+    points: tuple[tuple[int, float], ...]  # (step, value)
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """Curves over training steps."""
+
+    title: str
+    y_label: str
+    curves: tuple[Curve, ...]
+    percent: bool = False
+    log: bool = False
+    kept_step: int | None = None  # whose weights were kept
+
+
+@dataclass(frozen=True)
+class IntervalRow:
+    name: str
+    estimate: float | None
+    low: float | None = None
+    high: float | None = None
+    dots: tuple[float | None, ...] = ()  # of each seed
+    kind: str = ""  # a verdict, which decides the colour
+
+
+@dataclass(frozen=True)
+class IntervalChart:
+    """Estimates with their 95% intervals, one below the other."""
+
+    title: str
+    unit: str
+    rows: tuple[IntervalRow, ...]
+    difference: bool = False  # from zero, which is marked
+    margin: float | None = None  # smaller differences do not matter
+
+
+@dataclass(frozen=True)
+class BarChart:
+    title: str
+    unit: str
+    bars: tuple[tuple[str, float | None], ...]
+    upright: bool = False  # for the words of a text
+
+
+@dataclass(frozen=True)
+class ReliabilityPoint:
+    """Answers of about one confidence."""
+
+    items: int
+    confidence: float
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ReliabilityChart:
+    """How often a classifier is right, over its confidence: on the diagonal it is calibrated."""
+
+    title: str
+    points: tuple[ReliabilityPoint, ...]
+
+
+@dataclass(frozen=True)
+class ShadedText:
+    """A text; the deeper the shade of a piece, the more nats it took. None: it is not counted."""
+
+    pieces: tuple[tuple[str, float | None], ...]
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    title: str
+    words: tuple[str, ...]
+    weights: Sequence[Sequence[float | None]]  # query, key; None: hidden
+
+
+Chart = LineChart | IntervalChart | BarChart | ReliabilityChart | ShadedText | AttentionMap
+
+
+@dataclass(frozen=True)
 class Description:
     """What a result says, the most important first.
 
@@ -80,7 +165,14 @@ class Description:
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
     title: str = ""
-    charts: Sequence[str] = ()  # SVG, shown where HTML is
+    charts: Sequence[Chart] = ()
+    sections: Sequence[Description] = ()  # each with a title
+
+    def parts(self) -> Iterator[Description]:
+        """Itself and all sections."""
+        yield self
+        for section in self.sections:
+            yield from section.parts()
 
 
 class Result:
@@ -106,10 +198,23 @@ class Result:
         """
         return self.describe().tables[0].numbers()
 
+    def to_json(self) -> object:
+        """All of it as plain values.
+
+        >>> ft.power(seeds=5, items=750).to_json()["seeds"]
+        5
+        """
+        return unstructure(self, lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
+
     def __repr__(self) -> str:
         from fairtrial.report.render import as_repr
 
         return as_repr(self.describe())
+
+    def __str__(self) -> str:
+        from fairtrial.report.render import render
+
+        return render(self.describe(), "terminal")
 
     def _repr_html_(self) -> str:
         from fairtrial.report.render import render
@@ -162,8 +267,13 @@ class Result:
         return pandas.DataFrame(self.rows())
 
     def plot(self) -> Figure:
-        """Its numbers as a matplotlib figure.
+        """Its charts as a matplotlib figure.
 
         >>> ft.power(seeds=5, items=750).plot().savefig("power.svg")
         """
-        raise FairtrialError(f"{type(self).__name__} has no plot", "its numbers are in .rows() and .to_frame()")
+        from fairtrial.report.plots import draw
+
+        charts = [chart for part in self.describe().parts() for chart in part.charts]
+        if not charts:
+            raise FairtrialError(f"{type(self).__name__} has no plot", "its numbers are in .rows() and .to_frame()")
+        return draw(charts)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -92,36 +91,6 @@ def as_passport(what: str, findings: Sequence[Finding]) -> dict[str, Any]:
     """The content of a passport.json."""
     passed, rows = worst(findings) == "pass", [finding.to_dict() for finding in findings]
     return {"what": what, "code": code_fingerprint(), "passed": passed, "findings": rows}
-
-
-def table_lines(findings: Sequence[Finding], width: int = 120, explain_passed: bool = True) -> Iterator[str]:
-    """One table for each kind of network, or one for data, each followed by an empty line."""
-    titles = {"classify": ["in an encoder"], "lm": ["in a decoder"], "": []}
-    for task, title in titles.items():
-        if chosen := [finding for finding in findings if finding.task == task]:
-            yield from [*title, *_rows(chosen, width, explain_passed), ""]
-
-
-def _rows(findings: Sequence[Finding], width: int, explain_passed: bool) -> Iterator[str]:
-    heads = ("id", "check", "where" if findings[0].where else "level", "measured", "limit", "verdict")
-    rows = [
-        (each.id, each.name, each.where or each.level, each.shown or shown_value(each), each.limit, each.verdict)
-        for each in findings
-    ]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    indent, explained = " " * 7, ""
-
-    def line(cells: Sequence[str]) -> str:
-        return "  " + "  ".join(cell.ljust(size) for cell, size in zip(cells, widths, strict=True)).rstrip()
-
-    yield line(heads)
-    for finding, row in zip(findings, rows, strict=True):
-        yield line(row)
-        if finding.meaning != explained and (explain_passed or finding.verdict != PASS):
-            explained = finding.meaning
-            yield from textwrap.wrap(explained, width - 1, initial_indent=indent, subsequent_indent=indent)
-        if finding.severity != "pass":
-            yield from (f"{indent}- {example}" for example in finding.examples)
 
 
 def shown_value(finding: Finding) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
-from fairtrial.description import MISSING
+from fairtrial.description import MISSING, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 
@@ -131,3 +131,22 @@ def bracket(interval: Sequence[float] | None, form: str = ".1f") -> str:
 def percent_change(ratio: float | None) -> str:
     """`+2.5%` of a ratio of 1.025"""
     return MISSING if ratio is None else f"{100 * (ratio - 1):+.1f}%"
+
+
+def percent(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.1%}"
+
+
+def confusion_table(
+    title: str,
+    confusion: Sequence[Sequence[int]],
+    labels: Sequence[str],
+    scores: Sequence[tuple[float | None, float | None, float]] = (),
+) -> Table:
+    """Rows are true classes, columns guessed ones; `scores`: precision, recall and F1 of each class."""
+    shown = [tuple(map(percent, of_class)) for of_class in scores] or [()] * len(labels)
+    rows = tuple(
+        row(label, *counts, *of_class) for label, counts, of_class in zip(labels, confusion, shown, strict=True)
+    )
+    columns = ("true class", *labels, *(("precision", "recall", "F1") if scores else ()))
+    return Table(f"{title} (rows: true class, columns: guessed class)", columns, rows)

@@ -3,13 +3,13 @@ for; each question is answered by its package."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.description import Description, Result, Table
+from fairtrial.description import Description, Result
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
 from fairtrial.progress import counting
@@ -18,7 +18,6 @@ from fairtrial.record import Record, sibling
 
 if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that uses it: commands are made from this class
     import numpy as np
-    from matplotlib.figure import Figure
 
     from fairtrial.data.corpus import Splits
     from fairtrial.data.tokenizer import Tokenizer
@@ -28,7 +27,7 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
     from fairtrial.inspection.look import LookResult
     from fairtrial.inspection.parameters import Parameters
     from fairtrial.inspection.predictions import Predictions
-    from fairtrial.inspection.surprisal import Lengths, LengthScore, Surprisal
+    from fairtrial.inspection.surprisal import Lengths, Surprisal
     from fairtrial.prepare import Prepared
     from fairtrial.report.curves import Curve
     from fairtrial.stored import Metrics
@@ -37,10 +36,6 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
 Texts = str | Sequence[str]
 Source = str | Path
 TASKS = {"classify": "a classifier", "lm": "a language model", "mlm": "a masked language model"}
-
-
-def ignore(value: object) -> None:
-    """Nobody listens."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,9 +164,13 @@ class Run(Result):
         return log_probabilities(self.task, self.prepared, split, model)
 
     def predict(
-        self, texts: Texts, *, names: str | Sequence[str] | None = None, words: bool = False,
+        self,
+        texts: Texts,
+        *,
+        names: str | Sequence[str] | None = None,
+        words: bool = False,
         quiet: bool = False,
-    ) -> Predictions:  # fmt: skip
+    ) -> Predictions:
         """Print the probability of each class for each sentence.
 
         Args:
@@ -205,13 +204,23 @@ class Run(Result):
 
         require_task(self.record, "lm")
         with use_threads(1), counting(quiet) as on_progress:
-            return surprisal(self, [*(SAMPLES.values() if samples else ()), *listed(texts)], on_progress)
+            named = SAMPLES if samples else {}
+            return surprisal(self, [*named.values(), *listed(texts)], on_progress, names=list(named))
 
     def generate(
-        self, prompt: str = "", *, tokens: int = 60, temperature: float = 1.0, top_k: int | None = None,
-        top_p: float = 1.0, repetition_penalty: float = 1.0, stop: str | None = None, context: int | None = None,
-        samples: int = 1, seed: int = 0,
-    ) -> Generation:  # fmt: skip
+        self,
+        prompt: str = "",
+        *,
+        tokens: int = 60,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        repetition_penalty: float = 1.0,
+        stop: str | None = None,
+        context: int | None = None,
+        samples: int = 1,
+        seed: int = 0,
+    ) -> Generation:
         """Continue a text with a language model.
 
         Args:
@@ -230,15 +239,26 @@ class Run(Result):
         a warm ...
         """
         generator = self.generator(
-            prompt, tokens=tokens, temperature=temperature, top_k=top_k, top_p=top_p,
-            repetition_penalty=repetition_penalty, stop=stop, context=context,
-        )  # fmt: skip
+            prompt,
+            tokens=tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            repetition_penalty=repetition_penalty,
+            stop=stop,
+            context=context,
+        )
         return generator.generate(samples, seed)
 
     def generator(
-        self, prompt: str = "", *, tokens: int = 60, stop: str | None = None, context: int | None = None,
+        self,
+        prompt: str = "",
+        *,
+        tokens: int = 60,
+        stop: str | None = None,
+        context: int | None = None,
         **sampling: Any,
-    ) -> Generator:  # fmt: skip
+    ) -> Generator:
         """What `generate` uses: it can give the text piece by piece.
 
         >>> pieces = []
@@ -265,9 +285,16 @@ class Run(Result):
             return next_tokens(self, prompt, most)
 
     def look(
-        self, texts: Texts = (), *, layer: int | None = None, head: int | None = None, format: str = "png",
-        out: Source | None = None, ablate: bool = True, quiet: bool = False,
-    ) -> LookResult:  # fmt: skip
+        self,
+        texts: Texts = (),
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        format: str = "png",
+        out: Source | None = None,
+        ablate: bool = True,
+        quiet: bool = False,
+    ) -> LookResult:
         """Plot attention maps before and after training, describe each head, and ablate it.
 
         Without a text, the record's first test set is read.
@@ -293,9 +320,16 @@ class Run(Result):
             return found if target is None else write_look(found, self.record, target, on_progress)
 
     def errors(
-        self, test: str | None = None, *, bins: int = 10, most: int = 10, words: bool = True,
-        names: str | Sequence[str] | None = None, html: Source | None = None, quiet: bool = False,
-    ) -> Errors:  # fmt: skip
+        self,
+        test: str | None = None,
+        *,
+        bins: int = 10,
+        most: int = 10,
+        words: bool = True,
+        names: str | Sequence[str] | None = None,
+        html: Source | None = None,
+        quiet: bool = False,
+    ) -> Errors:
         """Show a classifier's confusions, calibration, confident mistakes and influential words.
 
         Args:
@@ -307,31 +341,28 @@ class Run(Result):
             html: Also write a page to open in a browser.
             quiet: Show no progress.
 
-        >>> classifier.errors("test", words=False).tests["test"]["calibration"]["expected_error"] < 0.5
+        >>> classifier.errors("test", words=False).tests["test"].calibration.expected_error < 0.5
         True
         """
-        from fairtrial.inspection.errors import Errors, errors
+        from fairtrial.inspection.errors import errors
 
         require_task(self.record, "classify")
-        how: dict[str, Any] = {"test": test, "bins": bins, "most": most, "names": names_of(names), "words": words}
+        chosen = names_of(names)
         with use_threads(1), counting(quiet) as on_progress:
-            found = errors(self, **how, on_progress=on_progress)
+            result = errors(self, test=test, bins=bins, most=most, names=chosen, words=words, on_progress=on_progress)
         if html is not None:
-            from fairtrial.report.page import errors_page, write_page
+            from fairtrial.report.page import result_page, write_page
 
-            write_page(html, lambda: errors_page(found))
-        return Errors(found)
+            write_page(html, lambda: result_page(result.describe()))
+        return result
 
-    def lengths(
-        self, times: str | Sequence[int] = "1,2,4,8", *, on_score: Callable[[LengthScore], None] = ignore
-    ) -> Lengths:
+    def lengths(self, times: str | Sequence[int] = "1,2,4,8") -> Lengths:
         """Score a language model at 1x, 2x, 4x and 8x its training length.
 
         Parts that cannot extrapolate say so.
 
         Args:
             times (LIST): Multiples of the training length: 1,2,4,8.
-            on_score: Gets each score as it comes.
 
         >>> language_model.lengths([1, 4]).to_frame()["length"].tolist()
         [12, 48]
@@ -339,12 +370,8 @@ class Run(Result):
         from fairtrial.inspection.surprisal import Lengths, score_lengths
 
         require_task(self.record, "lm")
-        found = []
         with use_threads(1):
-            for score in score_lengths(self, factors_of(times)):
-                on_score(score)
-                found.append(score)
-        return Lengths(tuple(found))
+            return Lengths(tuple(score_lengths(self, factors_of(times))))
 
     def export(self, out: str | Path | None = None) -> Path:
         """Export a trained network for `transformers`' from_pretrained.
@@ -363,29 +390,12 @@ class Run(Result):
         return export_record(self.record, Path(out) if out is not None else sibling(self.folder, "hf")).folder
 
     def describe(self) -> Description:
-        from fairtrial.formatting import KINDS, format_parts
-        from fairtrial.report.page import record_charts
-        from fairtrial.report.words import kept_weights, learning_notes, score_table
+        from fairtrial.results.records import describe_record
 
-        result = self.record.result
-        kind = f"{KINDS[self.recipe.task].capitalize()} ({format_parts(self.recipe)})"
-        size = f"{result.parameters:,} parameters, seed {self.seed}"
-        first = f"{kind}, {size}; {kept_weights(result, self.recipe)}; {self.folder}"
-        sentences = (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial.notes))
-        tables: list[Table] = [score_table(result, self.record.baseline)]
-        return Description(sentences, tables, charts=record_charts(self.record))
+        return describe_record(self.record)
 
     def rows(self) -> list[dict[str, object]]:
         return [{"set": name, **score.known()} for name, score in self.metrics.items()]
-
-    def plot(self) -> Figure:
-        """Loss and score of every split during training.
-
-        >>> classifier.plot().savefig("curves.png")
-        """
-        from fairtrial.report.plots import draw_curves
-
-        return draw_curves(self.record)
 
 
 def require_task(record: Record, task: str) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Option
 
@@ -22,10 +20,6 @@ from fairtrial.cli.judge import Json
 from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput, HelperDied
 
-if TYPE_CHECKING:
-    from fairtrial.inspection.catalogue import Entry
-
-WIDTH = 80  # of what is shown of one part
 PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
 CLEANING_OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": "--conflicts"}
 OF_MODULES = ["kind", "vocabulary", "length", "classes"]
@@ -40,7 +34,7 @@ def audit(call: Call, json: Json = False) -> None:
         raise BadInput("nothing to audit was named" if target is None else "--model is what is audited", hint)
     if model is None and ("task" in call.given or call.fields):
         raise BadInput("--task and --set apply to --model only")
-    from fairtrial.finding import as_passport, summary, table_lines
+    from fairtrial.finding import as_passport
 
     with ending_hung(call.given["time_limit"]):
         audited = call(quiet=json)
@@ -48,7 +42,7 @@ def audit(call: Call, json: Json = False) -> None:
     if json:
         print(dumps(as_passport(name, audited.findings)))
     else:
-        print("\n".join([f"leak audit of {name}\n", *table_lines(audited.findings), summary(audited.findings)]))
+        print(f"leak audit of {audited}")
         if target is not None and os.path.isdir(target):
             print(f"written to {Path(target) / 'passport.json'}")
     sys.exit(int(not audited.passed))
@@ -83,10 +77,7 @@ def ending_hung(time_limit: str) -> Iterator[None]:
 def audit_data(call: Call, json: Json = False) -> None:
     """Exits with 1 if a check is red."""
     audited = call(quiet=json)
-    from fairtrial.report.text import audit_lines
-
-    for number, facts in enumerate(audited.data.values()):
-        print(dumps(facts) if json else "\n" * bool(number) + "\n".join(audit_lines(facts)), flush=True)
+    print("\n".join(map(dumps, audited.data.values())) if json else audited)
     sys.exit(int(audited.level == "red"))
 
 
@@ -95,12 +86,7 @@ def audit_data(call: Call, json: Json = False) -> None:
 )
 def baseline(call: Call, json: Json = False) -> None:
     scored = call(quiet=json)
-    from fairtrial.report.text import baseline_lines
-    from fairtrial.typed import unstructure
-
-    for number, scores in enumerate(scored.tasks.values()):
-        text = "\n" * bool(number) + "\n".join(baseline_lines(scores))
-        print(dumps(unstructure(scores)) if json else text, flush=True)
+    print("\n".join(map(dumps, scored.to_json()["tasks"].values())) if json else scored)
 
 
 @command(
@@ -135,9 +121,7 @@ def cache(call: Call, json: Json = False) -> None:
         sizes = {"bytes": before.bytes, "most_bytes": kept.most_bytes, "freed": kept.freed or 0}
         print(dumps({"folder": kept.folder and str(kept.folder), **sizes, "files": before.rows()}))
         return
-    for file in kept.files:
-        print(f"{file.bytes / 1e6:10,.1f} MB  {file.content}")
-    print(kept.describe().sentences[0])
+    print(kept)
 
 
 @command("parts", api.catalogue, "Look inside", "parts alibi --draw", arguments=["name"])
@@ -169,10 +153,8 @@ def parts(
         print(dumps([asdict(entry) for entry in entries]))
     elif page is not None:
         print(f"page: {page}")
-    elif name is None:
-        print("\n".join(list_lines(entries, listed.broken)))
     else:
-        print("\n".join(entry_lines(entries[0])))
+        print(listed)
     if drawing:
         from fairtrial.report.plots import image, picture_lines
 
@@ -184,42 +166,3 @@ def parts(
             write_bytes(out, image(pictures, entries[0].name, kind))
             if not json:
                 print(f"plot: {out}")
-
-
-def list_lines(entries: Sequence[Entry], broken: Mapping[str, str]) -> Iterator[str]:
-    """Parts by what they change; on a terminal wrapped to its width, elsewhere one line each."""
-    from fairtrial.inspection.catalogue import GROUPS
-
-    name_width = max(map(len, [entry.name for entry in entries] + list(broken)))
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
-    indent = " " * (name_width + 4)
-    found: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
-    for entry in entries:
-        brackets = "; ".join(", ".join(words) for words in (options_of(entry), entry.claims) if words)
-        line = entry.line + (f"  [{brackets}]" if brackets else "")
-        found.setdefault(entry.changes, []).append((entry.name, line))
-    found["cannot be used"] = list(broken.items())
-    for group, rows in found.items():
-        yield from [f"{group}:"] * bool(rows)
-        for name, line in rows:
-            yield from textwrap.wrap(f"  {name:<{name_width}}  {line}", width, subsequent_indent=indent)
-
-
-def options_of(entry: Entry) -> list[str]:
-    return [f"{name} = {default}" for name, default in entry.options.items()]
-
-
-def entry_lines(entry: Entry) -> list[str]:
-    facts = {
-        "options": ", ".join(options_of(entry)) or "none", "": entry.options_help,
-        "changes": entry.changes, "uses": ", ".join(entry.hooks) or "no hook",
-        "claims": ", ".join(entry.claims) or "nothing", "file": entry.file,
-    }  # fmt: skip
-    lines = [
-        line
-        for word, text in facts.items()
-        if text
-        for line in textwrap.wrap(f"{word:<8} {text}", WIDTH, subsequent_indent=" " * 9, break_long_words=False)
-    ]
-    paragraphs = [textwrap.wrap(text, WIDTH, break_long_words=False) for text in entry.definition.split("\n\n")]
-    return [entry.name, "", *(line for paragraph in paragraphs for line in [*paragraph, ""]), *lines]

@@ -3,7 +3,6 @@ says where a head looked, not why the model decided."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +11,13 @@ import torch
 from torch import Tensor
 
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.description import Description, Result, Table, row
+from fairtrial.description import AttentionMap, Description, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.inspection.text import encode_text
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.layers import capture
 from fairtrial.model.part import OTHER_WEIGHTS, AttentionContext
 from fairtrial.pretrained.checkpoint import fill, open_encoder
-from fairtrial.report.charts import element, large_map
-from fairtrial.report.text import notices_of
 from fairtrial.results.sentences import counted
 from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
@@ -67,47 +64,40 @@ class AttentionMaps(Result):
     unknown: tuple[str, ...]  # out-of-vocabulary words, as written
     checks: tuple[Check, ...]
 
+    @property
+    def notices(self) -> list[str]:
+        """What a reader of these maps must know."""
+        unknown = ", ".join(repr(word) for word in dict.fromkeys(self.unknown))
+        return [text for text in (self.cut, unknown and f"unknown to the model, which reads <unk>: {unknown}") if text]
+
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables(), charts=self._charts())
-
-    def _sentences(self) -> Sequence[str]:
-        layers, heads = self.weights.shape[:2]
-        what = f"Attention maps of {counted(layers, 'layer')} with {counted(heads, 'head')}"
-        what += f", {counted(len(self.words), 'token')}: {' '.join(self.words)}"
-        failed = [f"Check failed: {check.name} ({check.meaning})." for check in self.checks if not check.passed]
-        return [what, *failed, *notices_of(self)]
-
-    def _tables(self) -> Sequence[Table]:
         """For each head: how spread its attention is, and the word that gets most of it."""
-        rows = []
-        for layer, head in np.ndindex(self.weights.shape[:2]):
+        layers, heads = self.weights.shape[:2]
+        about = f"Attention maps of {counted(layers, 'layer')} with {counted(heads, 'head')}"
+        about += f", {counted(len(self.words), 'token')}: {' '.join(self.words)}"
+        failed = [f"Check failed: {check.name} ({check.meaning})." for check in self.checks if not check.passed]
+        rows, charts = [], []
+        for layer, head in np.ndindex(layers, heads):
             weights = self.weights[layer, head].astype(float)
             logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
             received, entropy = weights.mean(0), float(-(weights * logs).sum(1).mean())
             most = int(received.argmax())
             rows.append(row(str(layer), str(head), self.words[most], f"{received[most]:.0%}", f"{entropy:.2f}"))
+            shown = np.where(self.open[layer], weights, np.nan).tolist()
+            values = [[None if weight != weight else weight for weight in line] for line in shown]
+            charts.append(AttentionMap(f"layer {layer}, head {head}", self.words, values))
         columns = ("layer", "head", "most attended", "its share", "entropy, nats")
-        return [Table("", columns, tuple(rows), text_columns=3)]
+        table = Table("", columns, tuple(rows), text_columns=3)
+        return Description([about, *failed, *self.notices], [table], charts=charts)
 
     def rows(self) -> list[dict[str, object]]:
         """One for each layer, head, query and key that may be attended to."""
+        names = ("layer", "head", "query", "key", "from", "to", "weight")
         return [
-            {"layer": layer, "head": head, "query": query, "key": key, "from": self.words[query], "to": self.words[key],
-             "weight": float(self.weights[layer, head, query, key])}
-            for layer, head, query, key in np.ndindex(self.weights.shape)
-            if self.open[layer, query, key]
-        ]  # fmt: skip
-
-    def _charts(self) -> Sequence[str]:
-        drawn = []
-        for layer, head in np.ndindex(self.weights.shape[:2]):
-            shown = np.where(self.open[layer], self.weights[layer, head], np.nan).tolist()
-            values = [[None if weight != weight else weight for weight in line] for line in shown]
-            place = f"layer {layer}, head {head}"
-            drawn.append(
-                element("figure", large_map("", place, len(values), self.words, values) + element("figcaption", place))
-            )
-        return drawn
+            dict(zip(names, (*at, self.words[at[2]], self.words[at[3]], float(self.weights[at])), strict=True))
+            for at in np.ndindex(self.weights.shape)
+            if self.open[at[0], at[2], at[3]]
+        ]
 
     def plot(self, layer: int | None = None, head: int | None = None) -> Figure:
         """The maps as a grid, or one layer's, or one head's: queries go down, keys across."""
@@ -161,10 +151,9 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> AttentionMaps:
         real = len(encoded.ids)
         weights = maps_in(network, torch.from_numpy(encoded.ids)[None], torch.tensor([real]))[:, 0]
         visible = open_keys(network, torch.tensor([real]), real, len(weights))[:, 0]
-        return AttentionMaps(
-            tuple(tokenizer.words(encoded.ids)), weights, visible, network.causal, 0, network.length, encoded.cut,
-            encoded.unknown, check_maps(weights, visible, real, network.causal),
-        )  # fmt: skip
+        words, checks = tuple(tokenizer.words(encoded.ids)), check_maps(weights, visible, real, network.causal)
+        length, rest = network.length, (encoded.cut, encoded.unknown, checks)
+        return AttentionMaps(words, weights, visible, network.causal, 0, length, *rest)
     length = network.body.shape.length
     encoded = model_input(tokenizer, text, length)
     real = len(encoded.ids)

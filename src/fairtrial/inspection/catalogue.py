@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import plans_of_part, subject_of
-from fairtrial.description import Description, Result, Table, row
+from fairtrial.description import Description, Result, Row, Table, row
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.finding import HEADER, KINDS, Finding, markdown_row
@@ -86,6 +86,10 @@ class Entry:
     file: str
     changes: str  # one of GROUPS
 
+    @property
+    def options_text(self) -> list[str]:
+        return [f"{name} = {default}" for name, default in self.options.items()]
+
 
 @dataclass(frozen=True, repr=False)
 class Catalogue(Result):
@@ -99,19 +103,32 @@ class Catalogue(Result):
     broken: Mapping[str, str] = field(default_factory=dict)  # parts of packages that cannot be used, and why
 
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables())
-
-    def _sentences(self) -> Sequence[str]:
-        return [self.entries[0].definition] if len(self.entries) == 1 else ()
-
-    def _tables(self) -> Sequence[Table]:
-        rows = (
-            row(each.name, each.line, ", ".join(f"{name} = {default}" for name, default in each.options.items()),
-                ", ".join(each.claims), ", ".join(each.hooks))
-            for each in self.entries
-        )  # fmt: skip
-        columns = ("part", "what it does", "options", "claims", "hooks")
-        return [Table("", columns, tuple(rows), text_columns=5).without_empty_columns()]
+        """Of one part all that is known; of several a table for each thing that parts change."""
+        if len(self.entries) == 1:
+            (only,) = self.entries
+            known = {
+                "options": ", ".join(only.options_text) or "none",
+                "": only.options_help,
+                "changes": only.changes,
+                "uses": ", ".join(only.hooks) or "no hook",
+                "claims": ", ".join(only.claims) or "nothing",
+                "file": only.file,
+            }
+            rows = tuple(row(name, text) for name, text in known.items() if text)
+            return Description(only.definition.split("\n\n"), [Table("", ("part", only.name), rows, text_columns=2)])
+        groups: dict[str, list[Row]] = {group: [] for group in GROUPS}
+        for each in self.entries:
+            cells = row(each.name, each.line, ", ".join(each.options_text), ", ".join(each.claims))
+            groups.setdefault(each.changes, []).append(cells)
+        columns = ("part", "what it does", "options", "claims")
+        tables = [
+            Table(f"{group}:", columns, tuple(rows), text_columns=4).without_empty_columns()
+            for group, rows in groups.items()
+            if rows
+        ]
+        broken = tuple(row(name, why) for name, why in self.broken.items())
+        unusable = [Table("cannot be used:", ("part", "why"), broken, text_columns=2)] if broken else []
+        return Description((), [*tables, *unusable])
 
     def rows(self) -> list[dict[str, object]]:
         return [asdict(each) for each in self.entries]

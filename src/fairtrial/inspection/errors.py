@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
 
-from fairtrial.description import Description, Result, Table
+from fairtrial.description import Description, ReliabilityChart, ReliabilityPoint, Result, Table, row
 from fairtrial.errors import BadInput
-from fairtrial.formatting import format_parts
-from fairtrial.inspection.predictions import Names, Rows, attribute, log_odds, strongest_words
+from fairtrial.formatting import MISSING, confusion_table, format_parts, percent
+from fairtrial.inspection.predictions import InfluentialWord, Names, Rows, attribute, log_odds, strongest_words
 from fairtrial.inspection.text import OnProgress, no_progress
 from fairtrial.registry import did_you_mean
-from fairtrial.report.page import reliability_charts
-from fairtrial.report.plots import draw_intervals
-from fairtrial.report.text import errors_summary, errors_tables
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import wilson
 from fairtrial.statistics.outcomes import confusion, macro_f1
@@ -25,86 +23,224 @@ from fairtrial.training.scoring import evenly, log_probabilities
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import Run
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 MAX_TEXTS = 1000  # that are searched for influential words, evenly spaced where there are more
 LEAST_TIMES = 5  # occurrences; a rarer word is an anecdote
+BAR = 20  # letters of a reliability bar
+
+Ends = tuple[float, float]
+ByClass = Mapping[str, tuple[InfluentialWord, ...]]
+
+
+@dataclass(frozen=True)
+class ConfidenceBin:
+    """Answers whose confidence is above `low` and at most `high`. An empty one has no means."""
+
+    low: float
+    high: float
+    items: int
+    confidence: float | None
+    accuracy: float | None
+    interval: Ends | None  # 95%
+
+
+@dataclass(frozen=True)
+class Calibration:
+    bins: tuple[ConfidenceBin, ...]
+    expected_error: float  # ECE (Guo et al. 2017, https://arxiv.org/abs/1706.04599): mean |confidence - accuracy|
+    worst_error: float
+    overconfidence: float
+    brier: float  # summed over classes: 0 best, 2 worst
+
+    def table(self) -> Table:
+        """The reliability curve: where confidence and accuracy differ, the model misjudges itself."""
+        rows = []
+        for each in self.bins:
+            if each.confidence is not None and each.accuracy is not None:
+                right, at = round(BAR * each.accuracy), min(BAR - 1, int(BAR * each.confidence))
+                bar = "█" * right + "·" * (BAR - right)
+                span, bar = f"{each.low:.0%} to {each.high:.0%}", f"{bar[:at]}|{bar[at + 1 :]}"
+                rows.append(row(span, each.items, percent(each.confidence), percent(each.accuracy), bar))
+        sure = "overconfident" if self.overconfidence > 0 else "underconfident"
+        note = (
+            "Bars: share right; the stroke is the mean confidence, where a bar should end."
+            f" Expected calibration error (ECE, {len(self.bins)} bins of equal width) {self.expected_error:.3f};"
+            f" worst bin {self.worst_error:.3f}; Brier score {self.brier:.3f}."
+            f" On average the model is {sure} by {abs(self.overconfidence):.1%}."
+        )
+        return Table("calibration", ("confidence", "items", "mean", "right", "reliability"), tuple(rows), note)
+
+    def chart(self, test: str) -> ReliabilityChart:
+        points = tuple(
+            ReliabilityPoint(each.items, each.confidence, each.accuracy, *each.interval)
+            for each in self.bins
+            if each.confidence is not None and each.accuracy is not None and each.interval is not None
+        )
+        return ReliabilityChart(f"Share right over confidence on {test}", points)
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    label: str
+    precision: float | None  # None: the class was never predicted
+    recall: float | None  # None: there are no such items
+    f1: float
+    items: int
+
+
+@dataclass(frozen=True)
+class Mistake:
+    text: str
+    place: str  # file and line
+    true: str
+    guess: str
+    confidence: float
+    log_odds: float  # of the guess: they rank what all rounds to 100%
+    share_of_truth: float  # probability of the true class
+    copy: bool  # whether it also occurs in the training set
+
+
+@dataclass(frozen=True)
+class CleanScore:
+    """Of the items that do not occur in the training set."""
+
+    items: int
+    accuracy: float
+    interval: Ends | None
+    expected_error: float
+
+
+@dataclass(frozen=True)
+class InfluentialWords:
+    """By class; words that occur at least `least_times` times."""
+
+    texts: int
+    least_times: int
+    gradient_times_input: ByClass
+    leave_one_out: ByClass
+
+    def table(self) -> Table:
+        methods = {"gradient x input": self.gradient_times_input, "leave-one-out": self.leave_one_out}
+        rows = tuple(
+            row(label, name, ", ".join(map(str, by_class[label])) or "none")
+            for label in self.leave_one_out
+            for name, by_class in methods.items()
+        )
+        note = (
+            f"Mean change of the answer's log-odds (nats) over {self.texts:,} texts; words that occur at least"
+            f" {self.least_times} times. Gradient x input is the first-order effect of a word's vector; leave-one-out"
+            " is how far the log-odds fall when the word is removed. They need not agree."
+        )
+        columns = ("class", "attribution", "words")
+        return Table("words with the largest attributions", columns, rows, note, text_columns=3)
+
+
+@dataclass(frozen=True)
+class SetErrors:
+    """Errors on one test set."""
+
+    items: int
+    accuracy: float
+    interval: Ends | None
+    macro_f1: float
+    confusion: tuple[tuple[int, ...], ...]  # true class, guessed class
+    classes: tuple[ClassScore, ...]
+    calibration: Calibration
+    copies: int  # items that also occur in the training set
+    clean: CleanScore | None  # the score of the others
+    mistakes: tuple[Mistake, ...]  # the most confident first
+    words: InfluentialWords | None = None
+
+    def describe(self, test: str) -> Description:
+        sentences = [
+            f"{percent(self.accuracy)} right of {self.items:,}{span(self.interval, ', 95%')};"
+            f" macro-F1 {percent(self.macro_f1)}"
+        ]
+        if self.copies:
+            occur = "item also occurs" if self.copies == 1 else "items also occur"
+            sentences.append(f"{self.copies:,} {occur} in the training set. Scores on duplicates measure memorization.")
+        if clean := self.clean:
+            error = f"calibration error (ECE) {clean.expected_error:.3f}"
+            score = f"{percent(clean.accuracy)} right{span(clean.interval)}, {error}"
+            sentences.append(f"On the other {clean.items:,}: {score}")
+        labels = [each.label for each in self.classes]
+        scores = [(each.precision, each.recall, each.f1) for each in self.classes]
+        tables = [confusion_table("confusion", self.confusion, labels, scores), self.calibration.table()]
+        tables.append(self._mistakes())
+        tables += [self.words.table()] if self.words else []
+        charts = [self.calibration.chart(test)]
+        return Description(sentences, [table for table in tables if table.rows], test, charts)
+
+    def _mistakes(self) -> Table:
+        saturated = any(percent(each.confidence) == "100.0%" for each in self.mistakes)
+        rows = tuple(
+            row(
+                percent(each.confidence),
+                f"{each.log_odds:.1f}" if saturated else MISSING,
+                each.guess,
+                f"{each.true} ({percent(each.share_of_truth)})",
+                each.text + " (also in the training set)" * each.copy,
+                Path(each.place).name if each.place else "",
+            )
+            for each in self.mistakes
+        )
+        columns = ("confidence", "log-odds", "guess", "true class", "text", "file")
+        return Table("most confident mistakes", columns, rows, text_columns=6).without_empty_columns()
+
+
+def span(interval: Ends | None, level: str = "") -> str:
+    """` (45.1% to 52.0%)`; empty where too few items make one."""
+    return "" if interval is None else f" ({interval[0]:.1%} to {interval[1]:.1%}{level})"
 
 
 @dataclass(frozen=True, repr=False)
 class Errors(Result):
     """A classifier's mistakes: confusions, calibration, the most confident ones, influential words.
 
-    >>> found = classifier.errors(most=3)
-    >>> found.labels, len(found.tests["test"]["mistakes"]) <= 3
+    >>> errors = classifier.errors(most=3)
+    >>> errors.labels, len(errors.tests["test"].mistakes) <= 3
     (('bad', 'good'), True)
     """
 
-    facts: Mapping[str, Any] = field(repr=False)  # what `fairtrial inspect errors --json` prints
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self.facts["labels"])
-
-    @property
-    def tests(self) -> dict[str, dict[str, Any]]:
-        """What was found on each test set: accuracy, confusion, calibration, mistakes ..."""
-        return dict(self.facts["tests"])
+    record: str
+    parts: str
+    labels: tuple[str, ...]
+    tests: Mapping[str, SetErrors]
 
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables(), charts=self._charts())
-
-    def _sentences(self) -> Sequence[str]:
-        return [line for name, found in self.tests.items() for line in errors_summary(name, found)]
-
-    def _tables(self) -> Sequence[Table]:
-        return [table for name, found in self.tests.items() for table in errors_tables(name, found, self.labels)]
+        about = f"Parts: {self.parts}. One seed: another would make other mistakes."
+        sections = [of_set.describe(name) for name, of_set in self.tests.items()]
+        return Description((about,), title=f"Errors of {self.record}", sections=sections)
 
     def rows(self) -> list[dict[str, object]]:
         """One for each mistake that is shown."""
-        return [{"test": name, **mistake} for name, found in self.tests.items() for mistake in found["mistakes"]]
-
-    def _charts(self) -> Sequence[str]:
-        return list(reliability_charts(self.facts).values())
-
-    def plot(self) -> Figure:
-        """Reliability: the share right of each bin of confidence, with its 95% interval."""
-        rows = [
-            (f"{name}, {each['low']:.0%} to {each['high']:.0%} sure", each["accuracy"], *each["interval"])
-            for name, found in self.tests.items()
-            for each in found["calibration"]["bins"]
-            if each["items"]
-        ]
-        return draw_intervals(rows, "reliability", "share right")
+        return [{"test": name, **asdict(each)} for name, of_set in self.tests.items() for each in of_set.mistakes]
 
 
-def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, Any]:
+def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> Calibration:
     """Log-probabilities [item class] and true classes [item], in `bins` bins of equal width over (0, 1]."""
     if bins < 1:
         raise BadInput(f"bins must be at least 1, got {bins}")
     shares = np.exp(log_p)
     confidence, right = shares.max(1), shares.argmax(1) == labels
     index = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)  # a bin includes its upper end
-    found, gaps = [], []
+    filled, gaps = [], []
     for number in range(bins):
         sure, hits = confidence[index == number], right[index == number]
-        # an empty bin has no mean confidence, no accuracy and no 95% interval of it
-        measured: dict[str, Any] = dict.fromkeys(("confidence", "accuracy", "interval"))
-        if len(hits):
-            mean, accuracy = float(sure.mean()), float(hits.mean())
-            measured = {"confidence": mean, "accuracy": accuracy, "interval": wilson(accuracy, len(hits))}
-            gaps.append((abs(mean - accuracy), len(hits)))
-        found.append({"low": number / bins, "high": (number + 1) / bins, "items": len(hits), **measured})
+        ends = number / bins, (number + 1) / bins
+        if not len(hits):
+            filled.append(ConfidenceBin(*ends, 0, None, None, None))
+            continue
+        mean, accuracy = float(sure.mean()), float(hits.mean())
+        filled.append(ConfidenceBin(*ends, len(hits), mean, accuracy, wilson(accuracy, len(hits))))
+        gaps.append((abs(mean - accuracy), len(hits)))
     truth = np.eye(log_p.shape[1])[labels]
-    return {
-        "bins": found,
-        # ECE (Guo et al. 2017, https://arxiv.org/abs/1706.04599): mean |confidence - accuracy|
-        "expected_error": float(sum(gap * items for gap, items in gaps) / len(labels)),
-        "worst_error": float(max(gap for gap, _ in gaps)),
-        "overconfidence": float(confidence.mean() - right.mean()),
-        "brier": float(((shares - truth) ** 2).sum(1).mean()),  # summed over classes: 0 best, 2 worst
-    }
+    return Calibration(
+        tuple(filled),
+        expected_error=float(sum(gap * items for gap, items in gaps) / len(labels)),
+        worst_error=float(max(gap for gap, _ in gaps)),
+        overconfidence=float(confidence.mean() - right.mean()),
+        brier=float(((shares - truth) ** 2).sum(1).mean()),
+    )
 
 
 def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list[int]:
@@ -115,45 +251,48 @@ def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list
 
 def guess_log_odds(log_p: np.ndarray) -> np.ndarray:
     """Log-odds of each answer [item]: they still rank what all rounds to 100%."""
-    found = torch.from_numpy(log_p)
-    return log_odds(found, found.argmax(1)).numpy()
+    answers = torch.from_numpy(log_p)
+    return log_odds(answers, answers.argmax(1)).numpy()
 
 
-def class_scores(confusion: np.ndarray) -> list[dict[str, Any]]:
+def class_scores(confusion: np.ndarray, names: Sequence[str]) -> tuple[ClassScore, ...]:
     """Of a table of counts [true class, guessed class]."""
     counts = zip(confusion.diagonal().tolist(), confusion.sum(1).tolist(), confusion.sum(0).tolist(), strict=True)
-    return [
-        {
-            "precision": right / guessed if guessed else None,  # None: the class was never predicted
-            "recall": right / items if items else None,  # None: there are no such items
-            "f1": 2 * right / (items + guessed) if items + guessed else 0.0,
-            "items": items,
-        }
-        for right, items, guessed in counts
-    ]
+    return tuple(
+        ClassScore(
+            name,
+            precision=right / guessed if guessed else None,
+            recall=right / items if items else None,
+            f1=2 * right / (items + guessed) if items + guessed else 0.0,
+            items=items,
+        )
+        for name, (right, items, guessed) in zip(names, counts, strict=True)
+    )
 
 
 def errors(
-    run: Run, *, test: str | None = None, bins: int = 10, most: int = 10, names: Names = None, words: bool = True,
+    run: Run,
+    *,
+    test: str | None = None,
+    bins: int = 10,
+    most: int = 10,
+    names: Names = None,
+    words: bool = True,
     on_progress: OnProgress = no_progress,
-) -> dict[str, Any]:  # fmt: skip
+) -> Errors:
     """The errors of a trained classifier on its test sets, or on one of them. `words`: with influential words."""
     labels = run.record.class_names(names)
     tests = list(run.record.trial.test_sets)
     if test is not None and test not in tests:
         raise BadInput(f"this record has no test set {test!r}{did_you_mean(test, tests)}")
     chosen = tests if test is None else [test]
-    return {
-        "record": run.record.folder.resolve().name,
-        "parts": format_parts(run.recipe),
-        "labels": list(labels),
-        "tests": {name: errors_of(run, name, labels, bins, most, words, on_progress) for name in chosen},
-    }
+    by_set = {name: errors_of(run, name, labels, bins, most, words, on_progress) for name in chosen}
+    return Errors(run.record.folder.resolve().name, format_parts(run.recipe), tuple(labels), by_set)
 
 
 def errors_of(
     run: Run, test: str, names: Sequence[str], bins: int, most: int, words: bool, on_progress: OnProgress
-) -> dict[str, Any]:
+) -> SetErrors:
     """Errors on one test set. Copies of training texts test memory, so the rest is also scored alone."""
     task, documents = cast(ClassifyTask, run.task), run.splits.tests[test]
     (rows, labels), groups = task.sets[test], task.groups[test]
@@ -161,58 +300,57 @@ def errors_of(
     guesses, odds = log_p.argmax(1), guess_log_odds(log_p)
     counts = confusion(labels, guesses, len(names))
     copied = run.prepared.copies[test].status > 0
-    clean: dict[str, Any] | None = None  # the score of items that do not occur in the training set
+    clean = None
     if copied.any() and not copied.all():
-        error = calibrate(log_p[~copied], labels[~copied], bins)["expected_error"]
         own = None if groups is None else groups[~copied]
-        clean = _accuracy(guesses[~copied], labels[~copied], own) | {"expected_error": error}
-    scores = zip(names, class_scores(counts), strict=True)
-    found: dict[str, Any] = {
-        **_accuracy(guesses, labels, groups),
-        "macro_f1": macro_f1(counts),
-        "confusion": counts.tolist(),
-        "classes": [{"label": name, **score} for name, score in scores],
-        "calibration": calibrate(log_p, labels, bins),
-        "copies": int(copied.sum()),
-        "clean": clean,
-        "mistakes": [
-            {
-                "text": documents[item].text,
-                "place": documents[item].location,
-                "true": names[labels[item]],
-                "guess": names[guesses[item]],
-                "confidence": float(np.exp(log_p[item].max())),
-                "log_odds": float(odds[item]),
-                "share_of_truth": float(np.exp(log_p[item, labels[item]])),
-                "copy": bool(copied[item]),
-            }
+        error = calibrate(log_p[~copied], labels[~copied], bins).expected_error
+        clean = CleanScore(*_accuracy(guesses[~copied], labels[~copied], own), error)
+    return SetErrors(
+        *_accuracy(guesses, labels, groups),
+        macro_f1=macro_f1(counts),
+        confusion=tuple(map(tuple, counts.tolist())),
+        classes=class_scores(counts, names),
+        calibration=calibrate(log_p, labels, bins),
+        copies=int(copied.sum()),
+        clean=clean,
+        mistakes=tuple(
+            Mistake(
+                text=documents[item].text,
+                place=documents[item].location,
+                true=names[labels[item]],
+                guess=names[guesses[item]],
+                confidence=float(np.exp(log_p[item].max())),
+                log_odds=float(odds[item]),
+                share_of_truth=float(np.exp(log_p[item, labels[item]])),
+                copy=bool(copied[item]),
+            )
             for item in confident_mistakes(log_p, labels, most)
-        ],
-    }
-    if words:
-        found["telling"] = _influential_words(run, rows, guesses, names, most, on_progress)
-    return found
+        ),
+        words=_influential_words(run, rows, guesses, names, most, on_progress) if words else None,
+    )
 
 
-def _accuracy(guesses: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> dict[str, Any]:
+def _accuracy(guesses: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> tuple[int, float, Ends | None]:
     outcomes = {"guess": guesses, "label": labels} | ({} if groups is None else {"group": groups})
-    return {"items": len(labels), "accuracy": float((guesses == labels).mean()), "interval": score_interval(outcomes)}
+    return len(labels), float((guesses == labels).mean()), score_interval(outcomes)
 
 
 def _influential_words(
     run: Run, rows: Rows, guesses: np.ndarray, names: Sequence[str], most: int, on_progress: OnProgress
-) -> dict[str, Any]:
+) -> InfluentialWords:
     tokenizer = run.tokenizer
     chosen = evenly(len(rows), MAX_TEXTS)
     classes = [int(guesses[item]) for item in chosen]
     attributions = attribute(run.task.network, tokenizer, [rows[item] for item in chosen], classes, on_progress)
     marks = tokenizer.words(mark for mark in (tokenizer.start, tokenizer.stop) if mark is not None)
     least = min(LEAST_TIMES, max(1, len(chosen) // 20))
-    found: dict[str, Any] = {"texts": len(chosen), "least_times": least}
-    for method in ("gradient_times_input", "leave_one_out"):
-        found[method] = {}
-        for number, name in enumerate(names):
-            own = [each for each, guess in zip(attributions, classes, strict=True) if guess == number]
-            texts = [(each.words, getattr(each, method)) for each in own]
-            found[method][name] = strongest_words(texts, most=most, least_times=least, excluded=marks)
-    return found
+    gradients: dict[str, tuple[InfluentialWord, ...]] = {}
+    falls: dict[str, tuple[InfluentialWord, ...]] = {}
+    for number, name in enumerate(names):
+        own = [each for each, guess in zip(attributions, classes, strict=True) if guess == number]
+        for by_class, texts in (
+            (gradients, [(each.words, each.gradient_times_input) for each in own]),
+            (falls, [(each.words, each.leave_one_out) for each in own]),
+        ):
+            by_class[name] = strongest_words(texts, most=most, least_times=least, excluded=marks)
+    return InfluentialWords(len(chosen), least, gradients, falls)

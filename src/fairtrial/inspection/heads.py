@@ -237,6 +237,14 @@ class Effect:
         no_change = 0.0 if self.measure == "accuracy" else 1.0
         return self.interval is not None and not self.interval[0] <= no_change <= self.interval[1]
 
+    @property
+    def shown(self) -> str:
+        """`-5.2 points [-7.4, -3.0]` of accuracy, or `+4.1% [+3.0%, +5.2%]` of perplexity."""
+        accuracy = self.measure == "accuracy"
+        values = [self.change, *(self.interval or ())]
+        mean, *ends = [f"{100 * value:+.1f}" if accuracy else f"{100 * (value - 1):+.1f}%" for value in values]
+        return mean + " points" * accuracy + (f" [{ends[0]}, {ends[1]}]" if ends else "")
+
 
 ELSEWHERE = frozenset(("project", "mix", "read"))  # overridden: a head without values may have an output all the same
 

@@ -8,22 +8,21 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtrial.description import Description, Result, Table
+from fairtrial.description import Description, Result, Table, row
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.formatting import format_parts
 from fairtrial.inspection.attention import AttentionMaps, initial_model, maps_of, model_input
 from fairtrial.inspection.heads import OWN_HEADS, Effect, Heads, HeadSummary, ablate_heads, head_statistics
+from fairtrial.inspection.look_page import CAUTION, look_page
 from fairtrial.inspection.text import OnProgress, no_progress
 from fairtrial.recipe import one_of
 from fairtrial.record import Record
-from fairtrial.report.page import look_page
 from fairtrial.report.plots import drawing, figure_bytes, our_look
-from fairtrial.report.text import CAUTION, head_table
 from fairtrial.results.sentences import counted
 from fairtrial.training.tasks import Task
 from fairtrial.trial import Run
@@ -31,6 +30,7 @@ from fairtrial.trial import Run
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 Captions = dict[tuple[int, int], str]  # by layer and head
 MAX_TEST_TEXTS = 1000  # of the test set, where no texts are given
@@ -40,6 +40,10 @@ NETWORKS = {"classify": "Encoder with classifier", "lm": "Decoder language model
 WIDEST = 36.0  # inches of all maps in a row
 SMALLEST_TYPE = 3.0  # points; smaller words are left out
 INVISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "": "∅"}
+
+
+def shorter(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 @dataclass(frozen=True)
@@ -76,13 +80,36 @@ class LookResult(Result):
         return {(head.layer, head.head): head.caption for head in self.heads}
 
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables())
+        about = f"{len(self.heads)} heads over {self.texts:,} {self.source}."
+        written = [f"page: {self.page}"] if self.page else []
+        if self.figures:
+            more = f" and {len(self.figures) - 1} more" * (len(self.figures) > 1)
+            written.append(f"figures: {self.figures[0]}{more}")
+        return Description([about, *self.notices, CAUTION, *written], [self._heads_table(), self._checks_table()])
 
-    def _sentences(self) -> Sequence[str]:
-        return [f"{len(self.heads)} heads over {self.texts:,} {self.source}.", *self.notices, CAUTION]
+    def _heads_table(self) -> Table:
+        """One row for each head: its caption, and the change of the score without it."""
+        tests = list(dict.fromkeys(effect.test for effect in self.effects))
+        rows = []
+        for head in self.heads:
+            effects = [each.shown for each in self.effects if (each.layer, each.head) == (head.layer, head.head)]
+            rows.append(row(str(head.layer), str(head.head), head.caption, *effects))
+        columns = ("layer", "head", "where it looks", *(f"without it: {test}" for test in tests))
+        measure = self.effects[0].measure if self.effects else ""
+        note = f"Without it: change of {measure} on the whole test set [95% over its items, this one seed]"
+        return Table("", columns, tuple(rows), note if measure else "", text_columns=len(columns))
 
-    def _tables(self) -> Sequence[Table]:
-        return [head_table(self)]
+    def _checks_table(self) -> Table:
+        """The checks of the maps that are drawn."""
+        rows = tuple(
+            row(shorter(drawn.text), name, check.name, "yes" if check.passed else "NO", f"{check.value:.1e}")
+            for drawn in self.drawn
+            for name, maps in (("trained", drawn.trained), (self.stage, drawn.untrained))
+            for check in maps.checks
+        )
+        note = " ".join(f"{shorter(drawn.text)}: {text}." for drawn in self.drawn for text in drawn.trained.notices)
+        columns = ("text", "network", "check of its maps", "passed", "measured")
+        return Table("", columns, rows, note, text_columns=4)
 
     def rows(self) -> list[dict[str, object]]:
         return [asdict(head) for head in self.heads]
@@ -94,7 +121,7 @@ class LookResult(Result):
         stages = [(drawn.untrained, self.stage), (drawn.trained, "trained")]
         return draw_maps(stages, heads, self.captions, drawn.text)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For JSON: everything but the maps' weights."""
         drawn = [
             {
@@ -191,9 +218,13 @@ class Target:
 
 
 def look_target(
-    record: Record, folder: Path, layer: int | None = None, head: int | None = None, kind: str = "png",
+    record: Record,
+    folder: Path,
+    layer: int | None = None,
+    head: int | None = None,
+    kind: str = "png",
     command: str = "",
-) -> Target:  # fmt: skip
+) -> Target:
     """What cannot be written is refused, before anything is computed."""
     one_of("--format", kind, ("png", "svg", "pdf"))
     if not record.recipe.external:  # whose heads are known once it has answered
@@ -222,7 +253,7 @@ def write_look(result: LookResult, record: Record, target: Target, on_progress: 
         folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.html"
     write_text(page, look_page(result, heads, f"Where the heads of {name} look", facts))
-    write_text(folder / "look.json", dumps(result.to_dict(), indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "look.json", dumps(result.to_json(), indent=1, ensure_ascii=False) + "\n")
     remove_figures(folder)
     grid = {"grid": heads} if len(heads) > 1 else {}
     single = {f"layer-{layer}-head-{head}": [(layer, head)] for layer, head in heads}
@@ -311,7 +342,7 @@ class GridLayout:
         return (self.width - 1.0) / self.width, self.box(0, 0)[1], 0.1 / self.width, self.side / self.height
 
 
-def draw_map(axis: Axes, maps: AttentionMaps, layer: int, head: int, points: float, *, left: bool) -> Any:
+def draw_map(axis: Axes, maps: AttentionMaps, layer: int, head: int, points: float, *, left: bool) -> AxesImage:
     """One map: queries go down, keys across. Hidden cells show the hatched background."""
     from matplotlib import colormaps
     from matplotlib.colors import PowerNorm

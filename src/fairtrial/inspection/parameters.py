@@ -12,8 +12,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, astuple, dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import asdict, dataclass
+from typing import cast
 
 import torch
 from torch import nn
@@ -21,7 +21,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-from fairtrial.description import Description, Result, Table
+from fairtrial.description import BarChart, Cell, Description, Result, Table
+from fairtrial.description import row as as_cells
 from fairtrial.errors import BadInput
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Block, LanguageModel, MaskedModel
@@ -29,13 +30,8 @@ from fairtrial.plugins import load_code
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import Recipe, with_length
-from fairtrial.report.plots import draw_bars
-from fairtrial.report.text import sum_table
 from fairtrial.training.scoring import scoring
 from fairtrial.training.tasks import Network, build_network
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Sizes = tuple[int, ...]
 
@@ -232,34 +228,43 @@ class Parameters(Result):
         return self.ledger.total
 
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables())
-
-    def _sentences(self) -> Sequence[str]:
-        return [f"{self.total:,} parameters; {self.flops.per_token:,.0f} FLOPs per token, forward."]
-
-    def _tables(self) -> Sequence[Table]:
-        counts, operations = ([astuple(row) for row in rows] for rows in (self.ledger.rows, self.flops.rows))
-        length = f"forward FLOPs of one row of {self.flops.length} tokens"
+        recipe, flops = self.recipe, self.flops
+        network = {"classify": f"classifier of {self.classes} classes", "lm": "language model"}.get(recipe.task, "mlm")
+        sentences = (
+            f"{recipe.name or 'recipe'}: {network}, vocabulary of {self.vocabulary:,}; {self.total:,} parameters.",
+            f"{flops.per_token:,.0f} FLOPs per token, forward; {flops.per_step:,} per training step (forward and"
+            f" backward over {flops.rows_in_step} rows).",
+        )
+        operations = [(each.component, each.formula, each.flops) for each in flops.rows]
+        counts = [(each.component, each.formula, each.count, each.bias_free) for each in self.ledger.rows]
         columns: tuple[str, ...] = ("parameters", "weight matrices only")
-        if self.recipe.external:  # which of its matrices are of attention nobody knows
-            columns, counts = columns[:1], [row[:-1] for row in counts]
-        return [
-            sum_table(columns, counts, "parameters"),
-            sum_table(("operations",), operations, length),
+        note = (
+            "The last column counts the token embedding and the weight matrices of attention and feed-forward only: no"
+            " biases, norms, positions or other parts, no classifier or output layer."
+        )
+        if recipe.external:  # which of its matrices are of attention nobody knows
+            columns, note = columns[:1], ""
+        tables = [
+            sum_table(columns, [each[: 2 + len(columns)] for each in counts], "parameters", note),
+            sum_table(("operations",), operations, f"forward FLOPs of one row of {flops.length} tokens"),
         ]
+        bars = tuple((each.component, float(each.count)) for each in self.ledger.rows)
+        chart = BarChart(f"{self.total:,} parameters", "parameters", bars)
+        return Description(sentences, tables, charts=[chart])
 
     def rows(self) -> list[dict[str, object]]:
         return [asdict(row) for row in self.ledger.rows]
 
-    def plot(self) -> Figure:
-        """The parameters of each component as bars."""
-        return draw_bars(
-            [(row.component, row.count) for row in self.ledger.rows], f"{self.total:,} parameters", "parameters"
-        )
+    def to_json(self) -> dict[str, object]:
+        counts = {"task": self.recipe.task, "vocabulary": self.vocabulary, "classes": self.classes}
+        return counts | asdict(self.ledger) | {"flops": asdict(self.flops)}
 
-    def to_dict(self) -> dict[str, Any]:
-        facts = {"task": self.recipe.task, "vocabulary": self.vocabulary, "classes": self.classes}
-        return facts | asdict(self.ledger) | {"flops": asdict(self.flops)}
+
+def sum_table(columns: Sequence[str], rows: Sequence[tuple[str | int, ...]], title: str = "", note: str = "") -> Table:
+    """Rows of component, formula and counts, and the sums."""
+    body = [as_cells(component, Cell(str(formula), kind="formula"), *counts) for component, formula, *counts in rows]
+    sums = as_cells("total", "", *(sum(map(int, column)) for column in list(zip(*rows, strict=True))[2:]))
+    return Table(title, ("component", "formula", *columns), (*body, sums), note, text_columns=2, total=True)
 
 
 def cost_of_recipe(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -19,13 +19,13 @@ from torch import Tensor
 
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.description import Description, Result, Table
+from fairtrial.description import BarChart, Description, Result, Table
 from fairtrial.description import row as as_cells
 from fairtrial.errors import BadInput
 from fairtrial.inspection.text import OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier
-from fairtrial.report.plots import draw_bars
+from fairtrial.report.plots import draw
 from fairtrial.training.scoring import ROWS, log_probabilities, scoring
 from fairtrial.trial import Run
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Rows = Sequence[np.ndarray]  # token ids of each text
 Names = Sequence[str] | None
 CHUNK = 256  # texts between two reports of progress
+MOST_CHARTS = 3
 ROWS_AT_ONCE = 4096  # shortened sentences scored at once
 
 
@@ -60,6 +61,18 @@ class Attribution:
     leave_one_out: np.ndarray
 
 
+@dataclass(frozen=True)
+class InfluentialWord:
+    word: str
+    mean: float  # nats
+    times: int  # that it occurs
+
+    def __str__(self) -> str:
+        """A comma in a list of words needs its quotes."""
+        shown = self.word if any(map(str.isalnum, self.word)) else f"'{self.word}'"
+        return f"{shown} {self.mean:+.2f}"
+
+
 @dataclass(frozen=True, repr=False)
 class Predictions(Result):
     """The probability of each class for each text.
@@ -80,20 +93,37 @@ class Predictions(Result):
         return [self.labels[each.guess] for each in self.predictions]
 
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables())
+        """One text: its classes and their probabilities; of several, a row for each."""
+        if len(self.predictions) == 1:
+            (only,) = self.predictions
+            shares = sorted(zip(self.labels, only.shares, strict=True), key=lambda pair: -pair[1])
+            rows = [as_cells(label, share_text(share), "█" * round(30 * share)) for label, share in shares]
+            table = Table(only.text, ("class", "probability", ""), tuple(rows))
+        else:
+            rows = [
+                as_cells(each.text[:80], guess, *map(share_text, each.shares))
+                for each, guess in zip(self.predictions, self.guesses, strict=True)
+            ]
+            table = Table("", ("text", "guess", *self.labels), tuple(rows), text_columns=2)
+        charts = [self._chart(number) for number in range(min(MOST_CHARTS, len(self.predictions)))]
+        words = [self._words(number) for number in range(len(self.attributions))]
+        return Description(self.notices, [table, *words], charts=charts)
 
-    def _sentences(self) -> Sequence[str]:
-        return self.notices
+    def _words(self, text: int) -> Table:
+        each = self.attributions[text]
+        words = zip(each.words, each.gradient_times_input, each.leave_one_out, strict=True)
+        rows = tuple(as_cells(word, f"{one:+.3f}", f"{two:+.3f}") for word, one, two in words)
+        title = f"how much each word supports {self.guesses[text]!r} (log-odds, nats)"
+        return Table(title, ("word", "gradient x input", "leave-one-out"), rows)
 
-    def _tables(self) -> Sequence[Table]:
-        rows = (as_cells(each.text[:80], *(f"{share:.1%}" for share in each.shares)) for each in self.predictions)
-        found = [Table("", ("text", *self.labels), tuple(rows))]
-        for each, guess in zip(self.attributions, self.guesses, strict=False):
-            words = zip(each.words, each.gradient_times_input, each.leave_one_out, strict=True)
-            rows = (as_cells(word, f"{one:+.3f}", f"{two:+.3f}") for word, one, two in words)
-            title = f"how much each word supports {guess!r} (log-odds, nats)"
-            found.append(Table(title, ("word", "gradient x input", "leave-one-out"), tuple(rows)))
-        return found
+    def _chart(self, text: int) -> BarChart:
+        """The probabilities of one of the texts; or, where they were asked for, what its words add."""
+        if self.attributions:
+            each = self.attributions[text]
+            bars = tuple(zip(each.words, each.leave_one_out.tolist(), strict=True))
+            return BarChart(f"support for {self.guesses[text]!r}, leave-one-out", "nats", bars, upright=True)
+        chosen = self.predictions[text]
+        return BarChart(chosen.text[:100], "probability", tuple(zip(self.labels, chosen.shares, strict=True)))
 
     def rows(self) -> list[dict[str, object]]:
         both = zip(self.predictions, self.guesses, strict=True)
@@ -104,13 +134,29 @@ class Predictions(Result):
 
     def plot(self, text: int = 0) -> Figure:
         """The probabilities of one of the texts; or, where they were asked for, what its words add."""
-        chosen = self.predictions[text]
-        if self.attributions:
-            found = self.attributions[text]
-            title = f"support for {self.guesses[text]!r}, leave-one-out"
-            bars = list(zip(found.words, found.leave_one_out.tolist(), strict=True))
-            return draw_bars(bars, title, "nats", upright=True)
-        return draw_bars(list(zip(self.labels, chosen.shares, strict=True)), chosen.text[:100], "probability")
+        return draw([self._chart(text)])
+
+    def to_json(self) -> list[dict[str, object]]:
+        """One object for each text."""
+        plain: list[dict[str, object]] = []
+        for at, (each, guess) in enumerate(zip(self.predictions, self.guesses, strict=True)):
+            shares = dict(zip(self.labels, each.shares, strict=True))
+            plain.append(
+                {"text": each.text, "guess": guess, "probabilities": shares, "unknown": each.unknown, "cut": each.cut}
+            )
+            if self.attributions:
+                words = self.attributions[at]
+                plain[-1] |= {
+                    "words": words.words,
+                    "gradient_times_input": words.gradient_times_input.tolist(),
+                    "leave_one_out": words.leave_one_out.tolist(),
+                }
+        return plain
+
+
+def share_text(share: float) -> str:
+    """`12.3%`; what is not certain is not called 100% or 0%."""
+    return ">99.9%" if 0.9995 <= share < 1 else "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 def predict(
@@ -118,7 +164,7 @@ def predict(
 ) -> Predictions:
     """The probability of each class for each text. `names`: shown instead of the labels; `words`: with attributions."""
     labels = run.record.class_names(names)
-    network: Any = run.network
+    network = cast(Classifier, run.network)
     length, encoded = run.recipe.shape.length, encode_texts(run.tokenizer, texts)
     # a pretrained encoder's tokenizer sets marks around a text
     ids = run.tokenizer.encode(texts) if run.tokenizer.pretrained else [list(text.ids) for text in encoded]
@@ -163,16 +209,15 @@ def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int]
     network, which may take no padding, reads each row alone."""
     vectors: list[Tensor] = []
 
-    def keep(module: Any, inputs: Any, output: Tensor) -> Tensor:
+    def keep(module: object, inputs: object, output: Tensor) -> Tensor:
         vectors.append(output.detach().requires_grad_())  # a leaf of its own, whatever is frozen below it
         return vectors[-1]
 
-    model: Any = network
     external = isinstance(network, ExternalModel)
-    embedding = model.embedding() if external else model.body.tokens
+    embedding = network.embedding() if isinstance(network, ExternalModel) else network.body.tokens
     if embedding is None:
         hint = 'declare "embedding" (see docs/own-model.md), or leave out --words (of `errors`: --no-words)'
-        raise BadInput(f"{model.name}: words can be attributed only where the token embedding is known", hint)
+        raise BadInput("words can be attributed only where the token embedding is known", hint)
     at_once = 1 if external else ROWS
     handle = embedding.register_forward_hook(keep)
     found: list[np.ndarray] = []
@@ -218,12 +263,12 @@ def leave_one_out(
 
 def strongest_words(
     texts: Iterable[tuple[Sequence[str], np.ndarray]], *, most: int, least_times: int, excluded: Iterable[str] = ()
-) -> list[dict[str, Any]]:
+) -> tuple[InfluentialWord, ...]:
     """Words with the largest mean over all occurrences in texts (words, nats); `excluded`: marks that are no words."""
-    found: dict[str, list[float]] = defaultdict(list)
+    values: dict[str, list[float]] = defaultdict(list)
     for words, nats in texts:
         for word, value in zip(words, nats, strict=True):
-            found[word].append(float(value))
-    often = {word: numbers for word, numbers in found.items() if len(numbers) >= least_times}
+            values[word].append(float(value))
+    often = {word: numbers for word, numbers in values.items() if len(numbers) >= least_times}
     ranked = sorted((-float(np.mean(often[word])), word) for word in often.keys() - set(excluded))
-    return [{"word": word, "mean": -mean, "times": len(often[word])} for mean, word in ranked[:most] if mean < 0]
+    return tuple(InfluentialWord(word, -mean, len(often[word])) for mean, word in ranked[:most] if mean < 0)

@@ -18,7 +18,16 @@ from torch import Tensor
 
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import START, STOP, Tokenizer
-from fairtrial.description import MISSING, Description, Result, Table, row
+from fairtrial.description import (
+    MISSING,
+    Description,
+    IntervalChart,
+    IntervalRow,
+    Result,
+    ShadedText,
+    Table,
+    row,
+)
 from fairtrial.errors import BadInput
 from fairtrial.formatting import bracket
 from fairtrial.inspection.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
@@ -26,8 +35,7 @@ from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import AttentionContext, and_masks, collect_biases
 from fairtrial.progress import doing, reached
-from fairtrial.report.plots import draw_bars, draw_intervals
-from fairtrial.report.text import shaded_html
+from fairtrial.report.plots import draw
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
 from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import Run
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TOKENS = 2048  # read at once
+MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
 LIMITED = (
     "Through its layers, a prediction of this model depends on the last {} tokens and no others: a longer context"
     " changes nothing, so equal numbers are expected."
@@ -69,6 +78,7 @@ class Token:
 class TextSurprisal:
     text: str
     tokens: tuple[Token, ...]
+    name: str = ""  # of a sample
 
     @property
     def nll(self) -> float:
@@ -82,6 +92,16 @@ class TextSurprisal:
     def perplexity(self) -> float | None:
         """exp(nats / counted tokens); None if no token is counted."""
         return math.exp(min(700.0, self.nll / self.counted)) if self.counted else None
+
+    @property
+    def shown(self) -> str:
+        perplexity = "no token is counted" if self.perplexity is None else f"perplexity {self.perplexity:,.1f}"
+        return f"{self.name}: {perplexity}" if self.name else perplexity
+
+    @property
+    def shaded(self) -> ShadedText:
+        """The more surprising a token, the deeper its shade."""
+        return ShadedText(tuple((token.written or f" {token.word}", token.nll) for token in self.tokens))
 
 
 @dataclass(frozen=True)
@@ -115,56 +135,67 @@ class Surprisal(Result):
     notices: tuple[str, ...]
     counting: str  # how the beginning and the end of a text are counted
 
-    def describe(self) -> Description:
-        return Description(self._sentences(), self._tables(), charts=self._charts())
+    def describe(self, tokens: bool | None = None) -> Description:
+        """Its texts. `tokens`: a row for each token; without it, where there is a single text."""
+        tables = [] if len(self.texts) == 1 else [self._texts_table()]
+        if len(self.texts) == 1 if tokens is None else tokens:
+            tables += [self._tokens_table(text) for text in self.texts]
+        sentences = [f"Perplexity is exp(nats per token); {self.counting}.", *self.notices]
+        if len(self.texts) == 1:
+            (text,) = self.texts
+            sentences.insert(0, f"{text.shown}, {text.counted} tokens counted, {text.nll:.2f} nats")
+        return Description(sentences, tables, charts=[text.shaded for text in self.texts[:MAX_SHOWN]])
 
-    def _sentences(self) -> Sequence[str]:
-        lines = []
-        for text in self.texts:
-            perplexity = "no token is counted" if text.perplexity is None else f"perplexity {text.perplexity:,.1f}"
-            lines.append(f"{perplexity}, {text.counted} tokens: {text.text}")
-        return [*lines, *self.notices]
-
-    def _tables(self) -> Sequence[Table]:
-        """The tokens of a single text; of several, one row for each text."""
-        if len(self.texts) > 1:
-            rows = [
-                row(text.text[:80], number(text.perplexity, ",.1f"), text.counted, f"{text.nll:.2f}")
-                for text in self.texts
-            ]
-            return [Table("", ("text", "perplexity", "tokens", "nats"), tuple(rows))]
+    def _texts_table(self) -> Table:
         rows = [
-            row(each.word, number(each.nll, ".3f"), number(each.nll and math.exp(-each.nll), ".3%"),
-                number(each.rank, ","), each.guess or MISSING, number(each.guess_share, ".1%"))
-            for each in self.texts[0].tokens
-        ]  # fmt: skip
+            row(text.name or text.text[:80], number(text.perplexity, ",.1f"), text.counted, f"{text.nll:.2f}")
+            for text in self.texts
+        ]
+        totals = self.totals
+        weighted, mean = (number(value, ",.1f") for value in (totals.token_weighted, totals.mean_of_sentences))
+        note = (
+            f"{totals.sentences} sentences, {totals.tokens:,} tokens counted: token-weighted perplexity {weighted}"
+            f" (exp of all nats / all tokens), mean of the sentences' perplexities {mean} (each has equal weight)."
+        )
+        return Table("", ("text", "perplexity", "tokens", "nats"), tuple(rows), note)
+
+    def _tokens_table(self, text: TextSurprisal) -> Table:
+        rows = [
+            row(
+                each.word + (f" (unknown: {each.written.strip()})" if each.unknown else ""),
+                number(each.nll, ".3f"),
+                MISSING if each.nll is None else probability_text(math.exp(-each.nll)),
+                number(each.rank, ","),
+                each.guess or "no context",
+                number(each.guess_share, ".1%"),
+            )
+            for each in text.tokens
+        ]
         columns = ("token", "nats", "probability", "rank", "most probable", "its probability")
-        return [Table("", columns, tuple(rows), f"{self.counting.capitalize()}.")]
+        return Table("" if len(self.texts) == 1 else text.name or text.text[:80], columns, tuple(rows))
 
     def rows(self) -> list[dict[str, object]]:
         """One for each token."""
         every = ((at, token) for at, text in enumerate(self.texts) for token in text.tokens)
         return [{"text": at, **asdict(token)} for at, token in every]
 
-    def _charts(self) -> Sequence[str]:
-        """Each text, the more surprising a token the deeper its shade."""
-        return [
-            shaded_html([(token.written or f" {token.word}", token.nll) for token in each.tokens])
-            for each in self.texts
-        ]
-
     def plot(self, text: int = 0) -> Figure:
         """The surprisal of each token of one of the texts."""
-        chosen = self.texts[text]
-        return draw_bars([(each.word, each.nll) for each in chosen.tokens], chosen.text[:100], "nats", upright=True)
+        return draw([self.texts[text].shaded])
+
+
+def probability_text(share: float) -> str:
+    return f"{share:.3%}" if share >= 0.00001 else "< 0.001%"
 
 
 def number(value: float | None, form: str) -> str:
     return MISSING if value is None else format(value, form)
 
 
-def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress) -> Surprisal:
-    """Surprisal of each token of each text, by a trained language model."""
+def surprisal(
+    run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress, names: Sequence[str] = ()
+) -> Surprisal:
+    """Surprisal of each token of each text, by a trained language model. `names`: of the first texts."""
     tokenizer, length = run.tokenizer, run.recipe.shape.length
     encoded = encode_texts(tokenizer, texts)
     marks = [[mark] if mark is not None else [] for mark in (tokenizer.start, tokenizer.stop)]
@@ -179,9 +210,10 @@ def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progr
             numbers[window.sequence][window.counted + 1 : window.end + 1] = own
         done += len(windows)
         on_progress("reading", done, len(all_windows))
+    named = [*names, *[""] * (len(encoded) - len(names))]
     found = [
-        TextSurprisal(text.text, tuple(tokens_of(text, row, own, tokenizer)))
-        for text, row, own in zip(encoded, rows, numbers, strict=True)
+        TextSurprisal(text.text, tuple(tokens_of(text, row, own, tokenizer)), name)
+        for text, row, own, name in zip(encoded, rows, numbers, named, strict=True)
     ]
     notices = [unknown_notice(tokenizer, encoded)]
     if max(len(text.ids) for text in encoded) > length:
@@ -244,31 +276,28 @@ class Lengths(Result):
     scores: tuple[LengthScore, ...]
 
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables())
-
-    def _sentences(self) -> Sequence[str]:
         limit = min((each.sees for each in self.scores if each.sees < each.length), default=0)
-        return [LIMITED.format(limit)] if limit else []
-
-    def _tables(self) -> Sequence[Table]:
-        rows = (
-            row(each.test, f"{each.times}x", each.length,
-                f"not possible: {each.why_not}" if each.perplexity is None else
-                f"{each.perplexity:,.1f}{bracket(each.interval)}")
+        rows = tuple(
+            row(
+                each.test,
+                f"{each.times}x",
+                each.length,
+                f"not possible: {each.why_not}"
+                if each.perplexity is None
+                else f"{each.perplexity:,.1f}{bracket(each.interval)}",
+            )
             for each in self.scores
-        )  # fmt: skip
-        return [Table("", ("test set", "times", "length", "perplexity"), tuple(rows), INTERVALS)]
+        )
+        table = Table("", ("test set", "times", "length", "perplexity"), rows, INTERVALS)
+        points = tuple(
+            IntervalRow(f"{each.test}, {each.length} tokens", each.perplexity, *(each.interval or (None, None)))
+            for each in self.scores
+        )
+        chart = IntervalChart("perplexity beyond the training length", "perplexity", points)
+        return Description((LIMITED.format(limit),) if limit else (), [table], charts=[chart])
 
     def rows(self) -> list[dict[str, object]]:
         return [asdict(each) for each in self.scores]
-
-    def plot(self) -> Figure:
-        """The perplexity at each length with its 95% interval."""
-        rows = [
-            (f"{each.test}, {each.length} tokens", each.perplexity, *(each.interval or (None, None)))
-            for each in self.scores
-        ]
-        return draw_intervals(rows, "perplexity beyond the training length", "perplexity")
 
 
 def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[LengthScore]:

@@ -10,11 +10,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby, pairwise
-from typing import Any
 
+from fairtrial.description import (
+    AttentionMap,
+    BarChart,
+    Chart,
+    Curve,
+    IntervalChart,
+    IntervalRow,
+    LineChart,
+    ReliabilityChart,
+    ShadedText,
+)
 from fairtrial.formatting import decimals_for, finite, interval_text, is_number, plain_number
-from fairtrial.report.curves import Curve
-from fairtrial.results.values import Comparison, Interval, Score
 
 WIDTH, HEIGHT = 480, 270  # of a line chart
 NAME_HEIGHT = 13
@@ -25,8 +33,29 @@ NEAR = 2.5  # widths of the variants' range that a baseline may be off and still
 SHADES = 10
 CELL = 18  # pixels of a map with words
 MOST_CELLS = 250_000  # attention weights on one page; with more, each layer is shown as the mean of its heads
+MAP_SCALE = "No colour is 0% of the attention, full colour 100%. Colour scales with the square root of the weight."
+# nats from which a colour is used: black on ever deeper orange, so that it reads on light and dark screens
+SURPRISE = ((2.0, "#ffe8cc"), (4.0, "#ffcf99"), (6.0, "#ffb066"), (8.0, "#ff8a3d"), (10.0, "#f4622a"))
 
 Map = Sequence[Sequence[float | None]]  # query, key; None: hidden
+
+
+def svg(chart: Chart) -> str:
+    """A chart of a description as markup; empty where there is nothing to draw."""
+    match chart:
+        case LineChart():
+            return line_chart(chart)
+        case IntervalChart():
+            return interval_chart(chart)
+        case BarChart():
+            return bar_chart(chart)
+        case ReliabilityChart():
+            return reliability_chart(chart)
+        case ShadedText():
+            return shaded_html(chart)
+        case AttentionMap():
+            drawn = large_map("", chart.title, len(chart.weights), chart.words, chart.weights)
+            return element("figure", drawn + element("figcaption", escape(chart.title)))
 
 
 def element(tag: str, content: str = "", /, **attributes: object) -> str:
@@ -140,9 +169,10 @@ def mark_labels(marks: Sequence[float]) -> list[str]:
     return [f"{mark:,.{decimals}f}{letter}" for mark in scaled]
 
 
-def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bool = False, log: bool = False) -> str:
+def line_chart(chart: LineChart) -> str:
     """Curves over training steps, each named at its end."""
-    lines = [(curve.name, points) for curve in curves if (points := drawable(curve, log))]
+    percent, log = chart.percent, chart.log
+    lines = [(curve.name, points) for curve in chart.curves if (points := drawable(curve, log))]
     if not lines:
         return ""
     steps, values = zip(*(point for _, points in lines for point in points), strict=True)
@@ -151,6 +181,9 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
     marks = y_marks(low, high, percent, log)
     shapes = area.y_axis(marks, [f"{mark:.0%}" for mark in marks] if percent else mark_labels(marks))
     shapes += area.step_axis()
+    if chart.kept_step is not None and chart.kept_step <= area.last:
+        x = area.x(chart.kept_step)
+        shapes.append(area.line("even", x, area.top, x, area.top + area.height))
     taken: list[float] = []
     for number, (name, points) in enumerate(lines):
         colour, (last, end) = f"c{number % 6}", points[-1]
@@ -160,8 +193,8 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
         for step, value in points if len(points) <= 40 else ():
             shown = f"{value:.1%}" if percent else f"{value:.4g}"
             shapes.append(area.dot(f"{name}, step {step:,}: {shown}", colour, step, value))
-    box = f"0 0 {WIDTH} {HEIGHT}"
-    return figure(shapes, f"{title}: {format_ends(lines)}", f"{title} ({y_label})", class_="chart", viewBox=box)
+    title, box = chart.title, f"0 0 {WIDTH} {HEIGHT}"
+    return figure(shapes, f"{title}: {format_ends(lines)}", f"{title} ({chart.y_label})", class_="chart", viewBox=box)
 
 
 def drawable(curve: Curve, log: bool) -> list[tuple[int, float]]:
@@ -277,49 +310,71 @@ class Scale:
         return "".join(element("line", class_=class_, x1=place, x2=place, y1=0, y2="100%") for place in places)
 
 
-def score_strip(name: str, score: Score, scale: Scale, seeds: Sequence[object], kind: str = "") -> str:
-    """One variant: a dot for each seed above the mean and its 95% interval."""
-    mean, low, high = score.mean.estimate, score.mean.low, score.mean.high
-    decimals, values = decimals_for(low, high), score.by_seed
-    shapes = [scale.grid()]
-    for number, value in enumerate(values if len(set(values)) > 1 else ()):  # equal dots would lie on their mean
+def interval_chart(chart: IntervalChart) -> str:
+    rows = [row for row in chart.rows if finite([row.estimate, row.low, row.high])]
+    if (scale := scale_of(rows, chart.difference, chart.margin)) is None:
+        return ""
+    strips = [(row.name, interval_strip(row, row.name, scale, chart.difference, chart.margin)) for row in rows]
+    return strip_table(chart.title, chart.unit, strips, axis_strip(scale, sign=chart.difference))
+
+
+def bar_chart(chart: BarChart) -> str:
+    """Bars from zero."""
+    scale = Scale.around([0.0, *(value for _, value in chart.bars)])
+    strips = []
+    for name, value in chart.bars if scale else ():
+        ends = sorted(scale.place(end) for end in (0.0, value or 0.0)) if scale else [0.0, 0.0]
+        size = {"x": f"{ends[0]:.2f}%", "width": f"{ends[1] - ends[0]:.2f}%", "y": 8, "height": 14}
+        strips.append((name, strip([element("rect", class_="bar", **size)], f"{name}: {value or 0:.4g}", "")))
+    return strip_table(chart.title, chart.unit, strips, axis_strip(scale)) if scale else ""
+
+
+def strip_table(title: str, unit: str, strips: Sequence[tuple[str, str]], axis: str) -> str:
+    """Strips below one another, each with its name, above an axis."""
+    rows = [(element("th", escape(name), scope="row"), drawn) for name, drawn in strips]
+    body = "".join(
+        element("tr", name + element("td", drawn, class_="chart")) for name, drawn in [*rows, ("<td></td>", axis)]
+    )
+    caption = element("caption", escape(f"{title} ({unit})" if unit else title))
+    columns = '<colgroup><col class="c-name"><col></colgroup>'
+    return element("table", caption + columns + element("tbody", body), class_="strips")
+
+
+def scale_of(rows: Sequence[IntervalRow], difference: bool = False, margin: float | None = None) -> Scale | None:
+    """One for all rows; of differences, it includes zero and the margin."""
+    fixed = [] if not difference else [0.0] if margin is None else [-margin, 0.0, margin]
+    return Scale.around([*fixed, *(value for row in rows for value in (row.estimate, row.low, row.high, *row.dots))])
+
+
+def interval_strip(
+    row: IntervalRow,
+    label: str,
+    scale: Scale,
+    difference: bool = False,
+    margin: float | None = None,
+    seeds: Sequence[object] = (),
+) -> str:
+    """One row: a dot for each seed above the estimate and its interval; of a difference also zero, and the differences
+    too small to matter."""
+    mean, low, high = row.estimate, row.low, row.high
+    decimals, shapes = decimals_for(low, high), [scale.grid()]
+    if difference:
+        shapes.append(scale.grid([0] if scale.holds(0) else [], "zero"))
+    if margin is not None:  # below all others
+        left, right = (min(100.0, max(0.0, scale.place(value))) for value in (-margin, margin))
+        ends = {"x": f"{left:.2f}%", "width": f"{right - left:.2f}%"}
+        shapes.insert(0, element("rect", class_="small", **ends, y=0, height="100%"))
+    for number, value in enumerate(row.dots if len(set(row.dots)) > 1 else ()):  # equal dots would lie on their mean
         if is_number(value) and scale.holds(value):
             seed = seeds[number] if number < len(seeds) else number
             told, leftwards = f"seed {seed}: {plain_number(value, decimals + 1)}", scale.place(value) > 50
             shapes.append(labelled_dot(told, scale.at(value), "10", 3.5, "seed", leftwards=leftwards))
-    label = f"{name}: mean {plain_number(mean, decimals)}, 95% interval {interval_text(low, high)}"
-    if values:
-        label += "; seeds " + ", ".join(plain_number(value, decimals) for value in values)
-    return strip([*shapes, interval_shapes(scale, mean, low, high)], label, kind)
-
-
-def difference_scale(comparisons: Sequence[Comparison], margin: float | None) -> Scale | None:
-    """One for all, which includes zero and the margin."""
-    shown = [each.shown for each in comparisons]
-    ends = [] if margin is None else [-margin, margin]
-    return Scale.around([0.0, *ends, *(end for each in shown for end in (each.estimate, each.low, each.high))])
-
-
-def comparison_chart(comparison: Comparison) -> str:
-    """A comparison by itself; empty where there is nothing to draw."""
-    margin = comparison.metric.shown(comparison.margin) or None
-    if comparison.difference.estimate is None or (scale := difference_scale([comparison], margin)) is None:
-        return ""
-    strip = difference_strip(comparison.sentence, comparison.shown, margin, scale, comparison.verdict.value)
-    return f"<div>{strip}{axis_strip(scale, sign=True)}</div>"
-
-
-def difference_strip(name: str, difference: Interval, least: float | None, scale: Scale, kind: str) -> str:
-    """One comparison: the difference and its interval, beside zero and the differences too small to matter."""
-    mean, low, high = difference.estimate, difference.low, difference.high
-    shapes = [scale.grid(), scale.grid([0] if scale.holds(0) else [], "zero")]
-    shapes.append(interval_shapes(scale, mean, low, high, y=15))
-    if least is not None:  # below all others
-        left, right = (min(100.0, max(0.0, scale.place(value))) for value in (-least, least))
-        strip_ends = {"x": f"{left:.2f}%", "width": f"{right - left:.2f}%"}
-        shapes.insert(0, element("rect", class_="small", **strip_ends, y=0, height="100%"))
-    shown = plain_number(mean, decimals_for(low, high), sign=True)
-    return strip(shapes, f"{name}: difference {shown}, 95% interval {interval_text(low, high, sign=True)}", kind)
+    shown = plain_number(mean, decimals, sign=difference)
+    label += f": {'difference' if difference else 'mean'} {shown}"
+    label += f", 95% interval {interval_text(low, high, sign=difference)}"
+    if row.dots:
+        label += "; seeds " + ", ".join(plain_number(value, decimals) for value in row.dots)
+    return strip([*shapes, interval_shapes(scale, mean, low, high, y=22 if row.dots else 15)], label, row.kind)
 
 
 def interval_shapes(scale: Scale, mean: object, low: object, high: object, y: int = 22) -> str:
@@ -349,28 +404,42 @@ def strip(shapes: Sequence[str], label: str, kind: str) -> str:
     return element("svg", "".join(shapes), class_=f"strip {kind}".rstrip(), role="img", aria_label=label)
 
 
-def reliability_chart(bins: Sequence[dict[str, Any]], title: str) -> str:
-    """How often a classifier is right, over its confidence: on the diagonal it is calibrated. Larger: more answers."""
-    filled = [part for part in bins if part["items"]]
-    most = max((part["items"] for part in filled), default=1)
+def reliability_chart(chart: ReliabilityChart) -> str:
+    """On the diagonal it is calibrated. Larger: more answers."""
+    most = max((point.items for point in chart.points), default=1)
     area = Area(48, 12, 300, 300, 1, 0, 1)
     shares = (0, 0.25, 0.5, 0.75, 1)
     shapes = area.y_axis(shares, [f"{share:.0%}" for share in shares])
     shapes += [area.text(f"{share:.0%}", area.x(share), area.y(0), "middle", dy=16) for share in shares]
     shapes.append(element("line", class_="even", x1=area.x(0), y1=area.y(0), x2=area.x(1), y2=area.y(1)))
-    points = area.points((part["confidence"], part["accuracy"]) for part in filled)
-    shapes.append(element("polyline", class_="line c0", points=points))
-    for part in filled:
-        confidence, accuracy, (low, high) = part["confidence"], part["accuracy"], part["interval"]
-        right = f"{accuracy:.1%} right ({low:.1%} to {high:.1%})"
-        radius = f"{3 + 6 * (part['items'] / most) ** 0.5:.1f}"
-        x = area.x(confidence)
-        shapes.append(area.line("whisker c0", x, area.y(low), x, area.y(high)))
-        label = f"{part['items']:,} answers, confidence {confidence:.1%}, {right}"
-        shapes.append(area.dot(label, "c0", confidence, accuracy, radius))
+    curve = area.points((point.confidence, point.accuracy) for point in chart.points)
+    shapes.append(element("polyline", class_="line c0", points=curve))
+    for point in chart.points:
+        radius, x = f"{3 + 6 * (point.items / most) ** 0.5:.1f}", area.x(point.confidence)
+        shapes.append(area.line("whisker c0", x, area.y(point.low), x, area.y(point.high)))
+        label = f"{point.items:,} answers, confidence {point.confidence:.1%}, {point.accuracy:.1%} right"
+        label += f" ({point.low:.1%} to {point.high:.1%})"
+        shapes.append(area.dot(label, "c0", point.confidence, point.accuracy, radius))
     shapes.append(area.text("confidence", area.x(0.5), area.y(0), "middle", dy=36))
-    spoken = "; ".join(f"confidence {part['confidence']:.0%}, {part['accuracy']:.0%} right" for part in filled)
-    return figure(shapes, f"{title}: {spoken}", title, class_="chart square", viewBox="0 0 364 356")
+    spoken = "; ".join(f"confidence {point.confidence:.0%}, {point.accuracy:.0%} right" for point in chart.points)
+    return figure(shapes, f"{chart.title}: {spoken}", chart.title, class_="chart square", viewBox="0 0 364 356")
+
+
+def shade_of(nats: float | None) -> str | None:
+    """None: no colour."""
+    return next((colour for least, colour in reversed(SURPRISE) if nats is not None and nats >= least), None)
+
+
+def shaded_html(chart: ShadedText) -> str:
+    """For a notebook; pages allow no style attributes."""
+    spans = []
+    for piece, nats in chart.pieces:
+        colour = shade_of(nats)
+        style = f"background: {colour}; color: #000" if colour else ""
+        spans.append(
+            element("span", escape(piece), title="not counted" if nats is None else f"{nats:.2f} nats", style=style)
+        )
+    return element("p", "".join(spans))
 
 
 def mean_over_heads(heads: Sequence[Map]) -> list[list[float | None]]:

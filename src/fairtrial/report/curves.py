@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from fairtrial.description import Curve
 from fairtrial.events import Logged, Scored, Stepped
 from fairtrial.stored import ClockEntry
 
@@ -13,13 +13,6 @@ UNITS = {
     "window_perplexity": "perplexity, non-overlapping windows",
     "masked_perplexity": "perplexity of masked tokens",
 }
-
-
-@dataclass(frozen=True)
-class Curve:
-    name: str  # the split
-    unit: str
-    points: tuple[tuple[int, float], ...]  # (step, value)
 
 
 def curves_of(events: Iterable[Logged]) -> list[Curve]:
@@ -55,3 +48,12 @@ def trained_seconds(clock: Iterable[ClockEntry]) -> float:
             total += max(0.0, entry.time - last)  # a clock may be set back
         last = entry.time
     return total
+
+
+def scored_losses(events: Iterable[Logged]) -> list[Curve]:
+    """The loss of each split that was scored during training."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for event in events:
+        if isinstance(event, Scored):
+            points.setdefault(event.split, []).append((event.step, event.metrics.loss))
+    return [Curve(name, "nats", tuple(own)) for name, own in points.items()]

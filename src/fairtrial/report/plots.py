@@ -5,31 +5,36 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fairtrial.description import (
+    AttentionMap,
+    BarChart,
+    Chart,
+    IntervalChart,
+    LineChart,
+    ReliabilityChart,
+    ShadedText,
+)
 from fairtrial.errors import BadInput
-from fairtrial.events import Scored
-from fairtrial.record import Record
-from fairtrial.report.curves import UNITS
-from fairtrial.results.values import Comparison, Verdict
-from fairtrial.stored import Metrics
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-TIMELESS: dict[str, dict[str, Any]] = {  # metadata that would differ from one run to the next
+TIMELESS: dict[str, dict[str, str | None]] = {  # metadata that would differ from one run to the next
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-LOOK: dict[str, Any] = {
+LOOK: Mapping[str, object] = {
     "text.parse_math": False,  # a user's words may hold dollars
     "svg.fonttype": "none",
     "svg.hashsalt": "fairtrial",
@@ -37,17 +42,17 @@ LOOK: dict[str, Any] = {
     "font.size": 8,
 }
 COLOUR = "#0b62c4"
-SEVERITIES = {"pass": "#2e9f5b", "amber": "#e0a020", "red": "#c0203a"}
+VERDICTS = {"better": "#2e7d32", "worse": "#c0203a", "equivalent": "#5f6b7a", "undecided": "#8a8f98"}
 SHADES = "·░▒▓█"
 TERMINAL_WIDTH = 80
 
 
-def our_look(more: dict[str, Any] | None = None) -> AbstractContextManager[None]:
+def our_look(more: Mapping[str, object] | None = None) -> AbstractContextManager[None]:
     """Draw and write inside this; `more` are further settings of matplotlib."""
     import matplotlib
 
-    settings: Any = {**LOOK, **(more or {})}  # matplotlib types every name
-    return matplotlib.rc_context(settings)
+    settings: dict[str, object] = {**LOOK, **(more or {})}
+    return matplotlib.rc_context(settings)  # type: ignore[arg-type]  # matplotlib types every name
 
 
 def plain_logs(figure: Figure) -> Figure:
@@ -153,98 +158,108 @@ def drawing() -> type[Figure]:
     return Drawing
 
 
-def draw_intervals(
-    rows: Sequence[tuple[str, float | None, float | None, float | None]], title: str, unit: str, *,
-    zero: bool = False, least: float | None = None, dots: Sequence[Sequence[float]] = (),
-) -> Figure:  # fmt: skip
-    """A row for each name, value, low and high. `zero`: a line there, with a strip of differences that are too small to
-    matter (`least`); `dots`: the values of each seed, for each row."""
-    with our_look({"axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False}):
-        figure = drawing()(figsize=(7, 1.1 + 0.35 * len(rows)), layout="constrained", dpi=110)
-        axes = figure.subplots()
-        if zero and least:
-            axes.axvspan(-least, least, color="0.93", zorder=0)
-        if zero:
-            axes.axvline(0, color="0.3", linewidth=1)
-        for at, (_, value, low, high) in enumerate(rows):
-            if low is not None and high is not None:
-                axes.plot([low, high], [at, at], color=COLOUR, linewidth=2.5, solid_capstyle="round")
-            if value is not None:
-                axes.plot([value], [at], "o", color=COLOUR, markersize=6)
-            seeds = dots[at] if at < len(dots) else ()
-            axes.plot(seeds, [at - 0.25] * len(seeds), "o", color="0.6", markersize=3)
-        axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
-        axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=unit)
-        axes.tick_params(axis="y", length=0)
-        axes.set_title(title, fontsize=9)
-    return figure
-
-
-def draw_comparison(comparison: Comparison) -> Figure:
-    """The difference with its interval, and that of each seed."""
-    metric = comparison.metric
-    seeds = [value for each in comparison.by_seed if (value := metric.shown(each)) is not None]
-    names, margin = f"{comparison.variant} - {comparison.baseline}", metric.shown(comparison.margin) or None
-    title, unit = comparison.verdict.value.replace("_", " "), metric.difference_unit
-    return draw_intervals([(names, *ends(comparison))], title, unit, zero=True, least=margin, dots=[seeds])
-
-
-def draw_verdict(verdict: Verdict) -> Figure:
-    """Every difference with its interval."""
-    several = len(verdict.tasks) > 1
-    rows = [
-        (f"{each.variant}, {each.test_set}" + f" ({name})" * several, *ends(each))
-        for name, task in verdict.tasks.items()
-        for each in task.comparisons
-    ]
-    tasks = list(verdict.tasks.values())
-    units = dict.fromkeys(task.metric.difference_unit for task in tasks)
-    title = f"difference from {verdict.baseline}, 95% intervals"
-    margin = tasks[0].metric.shown(tasks[0].margin) if len(tasks) == 1 else None
-    return draw_intervals(rows, title, " or ".join(units), zero=True, least=margin)
-
-
-def ends(comparison: Comparison) -> tuple[float | None, float | None, float | None]:
-    shown = comparison.shown
-    return shown.estimate, shown.low, shown.high
-
-
-def draw_checks(cells: Sequence[tuple[str, str, str]], title: str) -> Figure:
-    """A square for each check (row), place (column) and severity."""
-    names, places = (list(dict.fromkeys(cell[at] for cell in cells)) for at in (0, 1))
-    with our_look():
-        figure = drawing()(figsize=(3.4 + 0.6 * len(places), 1.0 + 0.22 * len(names)), layout="constrained", dpi=110)
-        axes = figure.subplots()
-        for name, place, severity in cells:
-            at = (places.index(place), names.index(name))
-            axes.scatter(*at, marker="s", s=70, color=SEVERITIES[severity])
-        axes.set_yticks(range(len(names)), names)
-        axes.set_xticks(range(len(places)), places)
-        axes.set(xlim=(-0.7, len(places) - 0.3), ylim=(len(names) - 0.4, -0.6))
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        axes.set_title("\n".join(textwrap.wrap(title, 60)[:3]), fontsize=9)
-    return figure
-
-
-def draw_bars(rows: Sequence[tuple[str, float | None]], title: str, unit: str, *, upright: bool = False) -> Figure:
-    """A bar for each name and value; `upright` for the words of a text."""
-    names, numbers = [name for name, _ in rows], [value or 0.0 for _, value in rows]
-    long = 1.2 + 0.28 * len(rows)
+def draw(charts: Sequence[Chart]) -> Figure:
+    """The charts of a description: curves side by side, all others below one another."""
+    curves = all(isinstance(chart, LineChart) for chart in charts)
+    heights = [3.8 if curves else height_of(chart) for chart in charts]
+    size = (5.0 * len(charts), 3.8) if curves else (7.0, sum(heights))
     with our_look({"axes.spines.top": False, "axes.spines.right": False}):
-        figure = drawing()(figsize=(max(4.0, long), 2.6) if upright else (7, long), layout="constrained", dpi=110)
-        axes = figure.subplots()
-        if upright:
-            axes.bar(range(len(rows)), numbers, color=COLOUR)
-            axes.set_xticks(range(len(rows)), names, rotation=60, ha="right")
-            axes.set(ylabel=unit)
-        else:
-            axes.barh(range(len(rows)), numbers, color=COLOUR)
-            axes.set_yticks(range(len(rows)), names)
-            axes.set(xlabel=unit)
-            axes.invert_yaxis()
-        axes.set_title(title, fontsize=9)
-    return figure
+        figure = drawing()(figsize=size, layout="constrained", dpi=110)
+        ratios, rows, columns = (None, 1, len(charts)) if curves else (heights, len(charts), 1)
+        grid = figure.subplots(rows, columns, squeeze=False, height_ratios=ratios)
+        for axes, chart in zip(grid.flat, charts, strict=True):
+            draw_one(axes, chart)
+        return plain_logs(figure)
+
+
+def height_of(chart: Chart) -> float:
+    """In inches."""
+    match chart:
+        case IntervalChart():
+            return 1.1 + 0.35 * len(chart.rows)
+        case BarChart():
+            return 2.6 if chart.upright else 1.2 + 0.28 * len(chart.bars)
+        case _:
+            return 2.6 if isinstance(chart, ShadedText) else 5.0
+
+
+def draw_one(axes: Axes, chart: Chart) -> None:
+    match chart:
+        case LineChart():
+            draw_lines(axes, chart)
+        case IntervalChart():
+            draw_intervals(axes, chart)
+        case BarChart():
+            draw_bars(axes, chart)
+        case ReliabilityChart():
+            draw_reliability(axes, chart)
+        case ShadedText():
+            bars = tuple((piece.strip() or "␣", nats) for piece, nats in chart.pieces)
+            draw_bars(axes, BarChart("surprisal", "nats", bars, upright=True))
+        case AttentionMap():
+            axes.imshow([[weight or 0.0 for weight in row] for row in chart.weights], cmap="Blues", vmin=0, vmax=1)
+            axes.set_title(chart.title, fontsize=9)
+
+
+def draw_lines(axes: Axes, chart: LineChart) -> None:
+    for curve in chart.curves:
+        points = [(step, value) for step, value in curve.points if math.isfinite(value)]
+        marker = "o" if len(points) <= 40 else None
+        axes.plot(*zip(*points, strict=True), marker=marker, markersize=3, label=curve.name)
+    if chart.kept_step is not None:
+        axes.axvline(chart.kept_step, color="grey", linewidth=0.8, linestyle=":", label="kept")
+    if chart.percent:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    if chart.log:
+        axes.set_yscale("log")
+    axes.set_title(chart.title, fontsize=10)
+    axes.set(xlabel="step", ylabel=chart.y_label)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def draw_intervals(axes: Axes, chart: IntervalChart) -> None:
+    if chart.difference and chart.margin:
+        axes.axvspan(-chart.margin, chart.margin, color="0.93", zorder=0)
+    if chart.difference:
+        axes.axvline(0, color="0.3", linewidth=1)
+    for at, row in enumerate(chart.rows):
+        colour = VERDICTS.get(row.kind, COLOUR)
+        if row.low is not None and row.high is not None:
+            axes.plot([row.low, row.high], [at, at], color=colour, linewidth=2.5, solid_capstyle="round")
+        if row.estimate is not None:
+            axes.plot([row.estimate], [at], "o", color=colour, markersize=6)
+        dots = [value for value in row.dots if value is not None]
+        axes.plot(dots, [at - 0.25] * len(dots), "o", color="0.6", markersize=3)
+    axes.spines["left"].set_visible(False)
+    axes.set_yticks(range(len(chart.rows)), [row.name for row in chart.rows])
+    axes.set(ylim=(len(chart.rows) - 0.4, -0.6), xlabel=chart.unit)
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(chart.title, fontsize=9)
+
+
+def draw_bars(axes: Axes, chart: BarChart) -> None:
+    names, numbers = [name for name, _ in chart.bars], [value or 0.0 for _, value in chart.bars]
+    if chart.upright:
+        axes.bar(range(len(names)), numbers, color=COLOUR)
+        axes.set_xticks(range(len(names)), names, rotation=60, ha="right")
+        axes.set(ylabel=chart.unit)
+    else:
+        axes.barh(range(len(names)), numbers, color=COLOUR)
+        axes.set_yticks(range(len(names)), names)
+        axes.set(xlabel=chart.unit)
+        axes.invert_yaxis()
+    axes.set_title(chart.title, fontsize=9)
+
+
+def draw_reliability(axes: Axes, chart: ReliabilityChart) -> None:
+    axes.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=1)
+    for point in chart.points:
+        axes.plot([point.confidence] * 2, [point.low, point.high], color=COLOUR, linewidth=1)
+    shown = [(point.confidence, point.accuracy) for point in chart.points]
+    if shown:
+        axes.plot(*zip(*shown, strict=True), marker="o", color=COLOUR)
+    axes.set(xlabel="confidence", ylabel="share right", xlim=(0, 1), ylim=(0, 1))
+    axes.set_title(chart.title, fontsize=9)
 
 
 def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
@@ -284,42 +299,9 @@ def draw_pictures(pictures: Sequence[Picture], title: str) -> Figure:
         return figure
 
 
-def curves_figure(record: Record, kind: str) -> bytes:
-    """Loss and score of every split that was scored, side by side."""
+def written(charts: Sequence[Chart], kind: str) -> bytes:
+    """The charts as a file of this kind."""
     if kind not in TIMELESS:
         raise BadInput(f"a figure cannot be written as {kind!r}", f"formats: {', '.join(TIMELESS)}")
     with our_look():
-        return figure_bytes(draw_curves(record), kind, dpi=150)
-
-
-def draw_curves(record: Record) -> Figure:
-    scores = [event for event in record.events() if isinstance(event, Scored)]
-    if not scores:
-        raise BadInput(f"{record.folder} has no scores yet, so there is nothing to draw")
-    metric = scores[0].metrics.headline
-    with our_look({"axes.spines.top": False, "axes.spines.right": False}):
-        figure = drawing()(figsize=(10, 3.8), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        _draw(left, scores, lambda score: score.loss, "Loss (nats per answer)", record)
-        _draw(right, scores, lambda score: score.figure(metric), UNITS[metric].capitalize(), record)
-        if metric == "accuracy":
-            right.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        else:
-            right.set_yscale("log")
-        figure.suptitle(f"{record.folder.name}: seed {record.trial.seed}", fontsize=10)
-        return plain_logs(figure)
-
-
-def _draw(
-    axes: Any, scores: Sequence[Scored], value_of: Callable[[Metrics], float], title: str, record: Record
-) -> None:
-    splits = dict.fromkeys(event.split for event in scores)
-    for split in splits:
-        points = [(event.step, value_of(event.metrics)) for event in scores if event.split == split]
-        drawn = [(step, value) for step, value in points if math.isfinite(value)]
-        axes.plot(*zip(*drawn, strict=True), marker="o", markersize=3, label=split)
-    if record.complete and record.result.kept == "best" and record.result.validation:
-        axes.axvline(record.result.kept_step, color="grey", linewidth=0.8, linestyle=":", label="kept")
-    axes.set_title(title, fontsize=10)
-    axes.set_xlabel("step")
-    axes.legend(frameon=False, fontsize=8)
+        return figure_bytes(draw(charts), kind, dpi=150)

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 
-from fairtrial.description import Cell, Description, Table, row
+from fairtrial.description import Cell, Description, ShadedText, Table, row
 
 PROSE_WIDTH = 100
 REPR_WIDTH = 120
@@ -194,45 +194,64 @@ def render(description: Description, to: str) -> str:
 
 def as_repr(description: Description) -> str:
     """In Python: without a title, and as wide as most screens."""
-    texts = (" ".join(text.split()) for text in description.sentences)
-    lines = [line for text in texts for line in wrapped(text, indent="", width=PROSE_WIDTH)]
-    for table in description.tables:
-        lines += [*([""] if lines else []), *as_text(table, width=REPR_WIDTH)]
-    return "\n".join(lines)
+    return "\n".join(text_lines(description, REPR_WIDTH)[2 * bool(description.title) :])
 
 
 def to_terminal(description: Description) -> str:
+    return "\n".join(text_lines(description, terminal_width()))
+
+
+def text_lines(description: Description, width: int) -> list[str]:
+    """Title, sentences (a list below a title), shaded texts, tables and sections."""
     lines = [plain(description.title), ""] if description.title else []
     for text in description.sentences:
-        lines += wrapped(text, first="- " if description.title else "  ")
-    return "\n".join([*lines, *(line for table in description.tables for line in ("", *as_text(table)))])
+        first = "- " if description.title else ""
+        lines += wrapped(" ".join(text.split()), indent=" " * len(first), first=first, width=width)
+    lines += [shaded_text(chart) for chart in description.charts if isinstance(chart, ShadedText)]
+    for block in (
+        *(as_text(table, width) for table in description.tables),
+        *(text_lines(section, width) for section in description.sections),
+    ):
+        lines += [*([""] if lines else []), *block]
+    return lines
 
 
-def to_markdown(description: Description) -> str:
-    blocks = [f"# {markdown_escape(description.title)}"] if description.title else []
+def shaded_text(chart: ShadedText) -> str:
+    """`word/5.2`: each piece with its nats; a dash where nothing is counted, `␣` for a space that is a token."""
+    pieces = ((plain(piece).strip() or "␣", "-" if nats is None else f"{nats:.1f}") for piece, nats in chart.pieces)
+    return " ".join(f"{piece}/{nats}" for piece, nats in pieces)
+
+
+def to_markdown(description: Description, level: int = 1) -> str:
+    blocks = [f"{'#' * level} {markdown_escape(description.title)}"] if description.title else []
     if description.title:
         blocks += ["\n".join(f"- {markdown_escape(text)}" for text in description.sentences)]
     else:
         blocks += map(markdown_escape, description.sentences)
-    return "\n\n".join([*blocks, *("\n".join(as_markdown(table)) for table in description.tables)])
+    blocks += ["\n".join(as_markdown(table)) for table in description.tables]
+    blocks += [to_markdown(section, level + 1) for section in description.sections]
+    return "\n\n".join(filter(None, blocks))
 
 
 def to_latex(description: Description) -> str:
     """The sentences as comments."""
-    needed = "booktabs,tabularx" if any(table.narrow for table in description.tables) else "booktabs"
-    texts = [*([description.title] if description.title else []), *description.sentences]
-    lines = [f"% needs \\usepackage{{{needed}}}", *(f"% {plain(text)}" for text in texts)]
-    return "\n".join([*lines, *(line for table in description.tables for line in ("", *as_latex(table)))])
+    parts = list(description.parts())
+    narrow = any(table.narrow for part in parts for table in part.tables)
+    lines = [f"% needs \\usepackage{{{'booktabs,tabularx' if narrow else 'booktabs'}}}"]
+    for part in parts:
+        lines += [f"% {plain(text)}" for text in (part.title, *part.sentences) if text]
+        lines += [line for table in part.tables for line in ("", *as_latex(table))]
+    return "\n".join(lines)
 
 
 def to_csv(description: Description) -> str:
-    return "\n\n".join("\n".join(as_csv(table)) for table in description.tables)
+    return "\n\n".join("\n".join(as_csv(table)) for part in description.parts() for table in part.tables)
 
 
 def to_html(description: Description) -> str:
     from fairtrial.report.page import fragment
 
-    return fragment(description.sentences, description.charts, description.tables)
+    return fragment(description)
 
 
 MEDIA: dict[str, Callable[[Description], str]] = {

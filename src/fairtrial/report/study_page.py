@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairtrial.description import MISSING, Cell, Table, row
+from fairtrial.description import MISSING, Cell, Curve, IntervalRow, Table, row
 from fairtrial.formatting import decimals_for, few_digits, interval_text, plain_number, probability
 from fairtrial.recipe import to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.report import charts
-from fairtrial.report.curves import Curve, curves_of, loss_curve
+from fairtrial.report.curves import curves_of, loss_curve
 from fairtrial.report.page import environment_line, fragment, render, write_page
 from fairtrial.report.study_files import StudyFiles
-from fairtrial.report.text import MAP_SCALE
 from fairtrial.results import verdict_tables as tables
 from fairtrial.results.sentences import best_of_sentence, counted, subset_sentence
 from fairtrial.results.values import Comparison, Question, Score, SearchSummary, TaskVerdict, Verdict
@@ -189,7 +188,9 @@ def draw_scores(task: TaskVerdict, test_set: str, subset: str) -> dict[str, Any]
     for cell, score, ours in shown:
         kind = "simple" if not ours else "not_comparable" if cell.stamp else kinds.get(cell.text, "")
         label = f"{cell.stamped}, {test_set}, {subset} items"
-        drawn = charts.score_strip(label, score, scale, task.seeds, kind)
+        mean = score.mean
+        dots = IntervalRow(cell.text, mean.estimate, mean.low, mean.high, score.by_seed, kind)
+        drawn = charts.interval_strip(dots, label, scale, seeds=task.seeds)
         rows.append({"name": cell, "chart": drawn, "figure": tables.score_text(score.mean), "kind": kind})
     return {"rows": rows, "axis": charts.axis_strip(scale)}
 
@@ -201,11 +202,15 @@ def numbers_of(score: Score) -> list[float | None]:
 def comparison_panel(task: TaskVerdict) -> dict[str, Any] | None:
     """All comparisons of a task on one scale that includes zero."""
     margin = task.metric.shown(task.margin)
-    scale = charts.difference_scale(task.comparisons, margin)
+    drawn = [
+        IntervalRow(each.variant, each.shown.estimate, each.shown.low, each.shown.high, (), each.verdict.value)
+        for each in task.comparisons
+    ]
+    scale = charts.scale_of(drawn, difference=True, margin=margin)
     if not task.comparisons or scale is None:
         return None
     rows = []
-    for comparison in task.comparisons:
+    for comparison, interval in zip(task.comparisons, drawn, strict=True):
         variant, verdict, shown = (
             tables.named(task, comparison.variant),
             tables.verdict_cell(comparison),
@@ -217,7 +222,7 @@ def comparison_panel(task: TaskVerdict) -> dict[str, Any] | None:
                 "name": variant,
                 "where": f"{comparison.test_set}, {comparison.subset} items",
                 "verdict": verdict,
-                "chart": charts.difference_strip(label, shown, margin, scale, verdict.kind),
+                "chart": charts.interval_strip(interval, label, scale, difference=True, margin=margin),
                 "figure": plain_number(shown.estimate, decimals_for(shown.low, shown.high), sign=True),
                 "interval": interval_text(shown.low, shown.high, sign=True),
                 "p": probability(comparison.p_adjusted),
@@ -299,7 +304,7 @@ def map_rows(maps: dict[str, Any], name: str, task: TaskVerdict) -> dict[str, An
         rows.append({"name": tables.named(task, variant), "small": small, "large": large})
     hidden = any(None in row for row in rows_in(variants.values()))
     sentence = maps.get("sentence", " ".join(maps.get("words", [])))
-    told = {"sentence": sentence, "scale": MAP_SCALE, "key": charts.map_key()}
+    told = {"sentence": sentence, "scale": charts.MAP_SCALE, "key": charts.map_key()}
     return {"rows": rows, "hidden": hidden, "merged": merged, **told}
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.description import MISSING, Cell, Table, row
+from fairtrial.description import MISSING, Cell, Description, Table, row
 from fairtrial.events import Started
 from fairtrial.formatting import KINDS, bracket, format_part, format_time, strides_note
 from fairtrial.recipe import Recipe
-from fairtrial.report.render import PROSE_WIDTH, as_text, terminal_width
+from fairtrial.report.render import PROSE_WIDTH, terminal_width, text_lines
 from fairtrial.results.sentences import counted
 from fairtrial.statistics.outcomes import Z_ONE_SIDED
 from fairtrial.stored import HEADLINES, BaselineScores, Metrics, TrialResult
+from fairtrial.typed import structure
 
 MANY_MB = 500  # of memory, from which on it is told
 COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
@@ -95,33 +97,38 @@ def candidates(every: int, steps: int) -> str:
     return f"{often} and at the end" if steps % every else often
 
 
-def describe_result(result: TrialResult, recipe: Recipe, baseline: BaselineScores | None = None) -> list[str]:
+def describe_trial(result: TrialResult, recipe: Recipe, baseline: BaselineScores | None = None) -> Description:
     """The result of one trial: a small table, and how often test sets were scored. `baseline`: its baseline.json"""
     table = score_table(result, baseline)
-    lines = [f"result ({kept_weights(result, recipe)}; seed {result.seed}):"]
-    lines += as_text(table, width=min(PROSE_WIDTH, terminal_width())) if table.rows else []
-    lines += [f"  {line}" for line in learning_notes(result)]
+    sentences = [f"result ({kept_weights(result, recipe)}; seed {result.seed}):", *learning_notes(result)]
     if not result.test_watched:
-        return [*lines, "  each test set was scored once" if result.tests else "  no test set was scored"]
+        sentences.append("each test set was scored once" if result.tests else "no test set was scored")
+        return Description(sentences, [table] if table.rows else [])
     reads = sorted(set(result.test_reads.values()))
-    lines.append(f"  test watched: each test set was scored {' or '.join(map(str, reads))} times")
+    sentences.append(f"test watched: each test set was scored {' or '.join(map(str, reads))} times")
     for name, best in result.picked_on_test.items():
         metric = result.tests[name].headline
         if HEADLINES[metric] * best.score > HEADLINES[metric] * result.tests[name].figure(metric):
             numbers = f"{_figure_text(metric, best.score)} instead of {_headline_text(result.tests[name])}"
-            lines.append(f"  with its best step ({best.step:,}) picked on {name}, it would score {numbers}")
-    return lines
+            sentences.append(f"with its best step ({best.step:,}) picked on {name}, it would score {numbers}")
+    return Description(sentences, [table] if table.rows else [])
 
 
-def copies_text(copies: dict[str, Any]) -> str:
+def describe_result(result: TrialResult, recipe: Recipe, baseline: BaselineScores | None = None) -> list[str]:
+    """The same as lines, while a study runs."""
+    return text_lines(describe_trial(result, recipe, baseline), min(PROSE_WIDTH, terminal_width()))
+
+
+def copies_text(copies: Mapping[str, object]) -> str:
     """`552 of 750 test items (73.6%) also occur in the training set (551 exact, 1 near duplicates); 198 are clean`: the
     training set is all that weights are trained on or chosen by, the validation set included."""
-    copied = copies["exact"] + copies["near"]
-    if not copied:
-        return f"none of {copies['items']:,} test items occurs in the training set"
+    items, exact, near, clean = (structure(int, copies[name]) for name in ("items", "exact", "near", "clean"))
+    if not exact + near:
+        return f"none of {items:,} test items occurs in the training set"
+    share = structure(float, copies["share"])
     return (
-        f"{copied:,} of {copies['items']:,} test items ({copies['share']:.1%}) also occur in the training set"
-        f" ({copies['exact']:,} exact, {copies['near']:,} near duplicates); {copies['clean']:,} are clean"
+        f"{exact + near:,} of {items:,} test items ({share:.1%}) also occur in the training set"
+        f" ({exact:,} exact, {near:,} near duplicates); {clean:,} are clean"
     )
 
 

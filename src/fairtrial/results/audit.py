@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairtrial.description import Cell, Description, Result, Table, row
-from fairtrial.finding import PASS, Finding, shown_value, summary, worst
+from fairtrial.finding import PASS, RED, Finding, shown_value, summary, worst
+from fairtrial.report.words import copies_text
 from fairtrial.results.sentences import counted
+from fairtrial.typed import structure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+REPAIRABLE = ("D1", "D1n", "D1c")
 SEVERITY = {"red": "not_comparable", "amber": "remark"}  # colours of a page
 
 
@@ -59,6 +58,9 @@ class Audit(Result):
 
     def describe(self) -> Description:
         """What the checks found, in an encoder and in a decoder, or in data."""
+        if self.data:
+            sections = [describe_data(found) for found in self.data.values()]
+            return Description((f"{self.what}: {summary(self.findings)}",), sections=sections)
         titles = {"classify": "in an encoder", "lm": "in a decoder", "": ""}
         tables = (findings_table(title, [f for f in self.findings if f.task == task]) for task, title in titles.items())
         return Description((f"{self.what}: {summary(self.findings)}",), [table for table in tables if table.rows])
@@ -66,18 +68,22 @@ class Audit(Result):
     def rows(self) -> list[dict[str, object]]:
         return [finding.to_dict() for finding in self.findings]
 
-    def plot(self) -> Figure:
-        """One square for each check: passed, amber or red.
 
-        >>> ft.audit_data(reviews).plot().savefig("audit.svg")
-        """
-        from fairtrial.report.plots import draw_checks
-
-        kinds = {"classify": "encoder", "lm": "decoder"}
-        cells = [
-            (f"{each.id} {each.name}", each.where or kinds.get(each.task, ""), each.severity) for each in self.findings
-        ]
-        return draw_checks(cells, f"{self.what}: {summary(self.findings)}")
+def describe_data(found: Mapping[str, object]) -> Description:
+    """`found`: what `audit_data` found for one task."""
+    findings = [Finding.from_dict(each) for each in structure(list[dict[str, object]], found["findings"])]
+    counts = structure(dict[str, int], found["documents"])
+    documents = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    copies = structure(dict[str, dict[str, object]], found["sets"])
+    sentences = [
+        summary(findings),
+        f"{found['source']} (recipe {found['recipe'] or 'of your own'}: {documents})",
+        *(f"{name}: {copies_text(of_set)}" for name, of_set in copies.items()),
+        *(f"note: {note}" for note in structure(list[str], found["notes"])),
+    ]
+    if any(finding.verdict == RED and finding.id in REPAIRABLE for finding in findings):
+        sentences.append(f"repair it with: fairtrial data clean --data {found['source']} --out FOLDER")
+    return Description(sentences, [findings_table("", findings)], str(found["task"]))
 
 
 def findings_table(title: str, findings: Sequence[Finding]) -> Table:
@@ -90,7 +96,7 @@ def findings_table(title: str, findings: Sequence[Finding]) -> Table:
             each.shown or shown_value(each),
             each.limit,
             Cell(each.verdict, kind=SEVERITY.get(each.severity, "")),
-            each.meaning * (each.verdict != PASS),
+            " ".join([each.meaning, *(f"- {example}" for example in each.examples)]) * (each.verdict != PASS),
         )
         for each in findings
     )
@@ -155,30 +161,25 @@ class Verification(Result):
         return any(each.state == "false" for each in self.records)
 
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables())
-
-    def _sentences(self) -> Sequence[str]:
         if len(self.records) == 1:
             (one,) = self.records
-            return (f"{one.folder}: {one.state}, {MEANT[one.state]}.",)
+            tables = [claim_table(one), *(claim_table(trial, str(trial.folder)) for trial in one.inside)]
+            return Description((f"{one.folder}: {one.state}, {MEANT[one.state]}.",), tables)
         states = [each.state for each in self.records]
         counts = [f"{states.count(state)} {state}" for state in MEANT if state in states]
-        return (f"{counted(len(states), 'record')}: {', '.join(counts)}.",)
+        return Description((f"{counted(len(states), 'record')}: {', '.join(counts)}.",), [self._table()])
 
-    def _tables(self) -> Sequence[Table]:
-        if len(self.records) == 1:
-            every = [self.records[0], *self.records[0].inside]
-            return [claim_table(one, str(one.folder) if number else "") for number, one in enumerate(every)]
+    def _table(self) -> Table:
         names = dict.fromkeys(claim.name for one in self.records for claim in one.claims)
         rows = []
         for one in self.records:
-            found = {claim.name: claim for claim in one.claims}
-            states = [state_cell(found[name].state) if name in found else Cell("–") for name in names]
+            claims = {claim.name: claim for claim in one.claims}
+            cells = [state_cell(claims[name].state) if name in claims else Cell("–") for name in names]
             doubtful = [each for each in one.claims if each.state != "proven" and (each.name, each.state) != UNPROVEN]
             doubtful.sort(key=lambda each: each.state != "false")
             why = f"{doubtful[0].name}: {doubtful[0].detail}" if doubtful else ""
-            rows.append(row(str(one.folder), state_cell(one.state), *states, why))
-        return [Table("", ("record", "verdict", *names, "why"), tuple(rows), text_columns=len(names) + 3)]
+            rows.append(row(str(one.folder), state_cell(one.state), *cells, why))
+        return Table("", ("record", "verdict", *names, "why"), tuple(rows), text_columns=len(names) + 3)
 
     def rows(self) -> list[dict[str, object]]:
         return [
@@ -187,7 +188,7 @@ class Verification(Result):
         ]
 
 
-def claim_table(one: Checked, title: str) -> Table:
+def claim_table(one: Checked, title: str = "") -> Table:
     rows = tuple(row(each.name, state_cell(each.state), each.detail) for each in one.claims)
     return Table(title, ("claim", "state", "what was found"), rows, text_columns=3)
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from fairtrial.description import Description, Result, Table, row
+from fairtrial.description import Description, IntervalChart, IntervalRow, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.formatting import few_digits
 from fairtrial.results.sentences import counted
 from fairtrial.results.values import VarianceComponents
 from fairtrial.statistics.outcomes import METRICS
 from fairtrial.statistics.power import Expected, expected_smallest
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,21 +54,19 @@ class Power(Result):
         columns = ("metric", "seeds", "items", "comparisons", "smallest difference, low", "high")
         numbers = (few_digits(self.low), few_digits(self.high))
         cells = row(self.metric, self.seeds, self.items, self.comparisons, *numbers)
-        return Description((self.sentence,), [Table("", columns, (cells,))])
+        return Description((self.sentence,), [Table("", columns, (cells,))], charts=[self._chart()])
 
-    def plot(self) -> Figure:
+    def _chart(self) -> IntervalChart:
         """The smallest difference that other numbers of seeds would detect, with these items."""
-        from fairtrial.report.plots import draw_intervals
-
         rows = []
         for seeds in (3, 5, 10, 20, 40):
-            found = expected_smallest(
+            expected = expected_smallest(
                 self.metric, seeds, self.items, family=self.comparisons, components=self.components
             )
-            assert found is not None
-            rows.append((f"{seeds} seeds", None, found.low, found.high))
+            assert expected is not None
+            rows.append(IntervalRow(f"{seeds} seeds", None, expected.low, expected.high))
         unit = METRICS[self.metric].unit if self.metric in METRICS else self.metric
-        return draw_intervals(rows, f"smallest detectable difference, {self.items:,} items", unit)
+        return IntervalChart(f"smallest detectable difference, {self.items:,} items", unit, tuple(rows))
 
     def rows(self) -> list[dict[str, object]]:
         names = ("metric", "seeds", "items", "comparisons", "low", "high")

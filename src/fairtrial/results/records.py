@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from fairtrial.description import Description, Result, Table, row
-from fairtrial.errors import BadInput
-from fairtrial.formatting import format_parts
-from fairtrial.record import Listed
-from fairtrial.report.text import listing_lines, listing_table, record_lines
+from fairtrial.description import (
+    Curve,
+    Description,
+    IntervalChart,
+    IntervalRow,
+    LineChart,
+    Result,
+    Row,
+    Table,
+    row,
+)
+from fairtrial.formatting import KINDS, bracket, confusion_table, format_parts, format_time, vocabulary_of
+from fairtrial.record import Listed, Record
+from fairtrial.report.curves import curves_of, loss_curve, scored_losses, trained_seconds
+from fairtrial.report.words import OTHER_VOCABULARIES, accuracy_text, copies_text, describe_score, describe_trial
+from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
+from fairtrial.stored import Metrics, TaskBaselines
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from fairtrial.stored import TaskBaselines
+T = TypeVar("T")
+MOST_CURVE_ROWS = 21
+SPARKS = "▁▂▃▄▅▆▇█"
+LISTING = ("record", "task", "recipe", "parts", "seed", "test sets")
+SCORES = {  # task: title and y axis of a chart; all but accuracy have a log scale
+    "classify": ("Accuracy during training", "share right"),
+    "lm": ("Perplexity during training", "non-overlapping windows of {} tokens, log scale"),
+    "mlm": ("Perplexity during training", "of masked tokens, log scale"),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,9 +50,8 @@ class Baselines(Result):
     tasks: Mapping[str, TaskBaselines]
 
     def describe(self) -> Description:
-        from fairtrial.report.text import baseline_tables
-
-        return Description((), [table for scores in self.tasks.values() for table in baseline_tables(scores)])
+        sections = [describe_baselines(scores) for scores in self.tasks.values()]
+        return Description(sections=sections)
 
     def rows(self) -> list[dict[str, object]]:
         return [
@@ -44,20 +62,40 @@ class Baselines(Result):
             for subset, score in subsets.items()
         ]
 
-    def plot(self) -> Figure:
-        """Each baseline's score on each test set, with its 95% interval."""
-        from fairtrial.report.plots import draw_intervals
 
-        metrics, rows = dict[str, None](), list[tuple[str, float | None, float | None, float | None]]()
-        for task, scores in self.tasks.items():
-            metric = "accuracy" if task == "classify" else "perplexity"
-            metrics[metric] = None
-            for name, sets in scores.baselines.items():
-                for test, subsets in sets.items():
-                    if test != "validation":
-                        low, high = subsets["all"].interval or (None, None)
-                        rows.append((f"{name}, {test}", getattr(subsets["all"], metric), low, high))
-        return draw_intervals(rows, "what a transformer must beat", " or ".join(metrics))
+def describe_baselines(scores: TaskBaselines) -> Description:
+    """A table for each test set."""
+    metric = "accuracy" if scores.task == "classify" else "perplexity"
+    tables, points = [], []
+    for name, copies in scores.sets.items():
+        copied = copies["exact"] + copies["near"]
+        there = {"all": True, "clean": copied and copies["clean"], "contaminated": copied}
+        shown = [subset for subset, items in there.items() if items]
+        rows = []
+        for baseline, sets in scores.baselines.items():
+            score, low_high = sets[name]["all"], sets[name]["all"].interval or (None, None)
+            bytes_ = () if metric == "accuracy" else (f"{score.bits_per_byte:.3f}", f"{score.unknown_share:.1%}")
+            rows.append(row(baseline, *(baseline_cell(sets[name].get(subset)) for subset in shown), *bytes_))
+            points.append(IntervalRow(f"{baseline}, {name}", score.figure(metric), *low_high))
+        more = ("bits per byte", "unknown") if metric == "perplexity" else ()
+        tables.append(Table(f"{name}: {copies_text(copies)}", (metric, *shown, *more), tuple(rows)))
+    note = "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
+    if scores.task == "lm":
+        note += f" {OTHER_VOCABULARIES}"
+    sentences = [
+        f"{scores.source}, recipe {scores.recipe or 'of your own'}, seed {scores.seed};"
+        f" fitted on {scores.documents['train']:,} documents",
+        *(f"note: {note}" for note in scores.notes),
+        note,
+    ]
+    chart = IntervalChart("what a transformer must beat", metric, tuple(points))
+    return Description(sentences, tables, scores.task, [chart])
+
+
+def baseline_cell(score: Metrics | None) -> str:
+    if score is not None and score.accuracy is not None:
+        return accuracy_text(score)
+    return "" if score is None or score.perplexity is None else f"{score.perplexity:.1f}" + bracket(score.interval)
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,49 +107,151 @@ class Records(Result):
     """
 
     listed: tuple[Listed, ...]
-
-    def __repr__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self, names: Sequence[str] | None = None) -> list[str]:
-        """All that is known of a single record; of several, one line each. `names`: of the classes."""
-        single = self.listed[0].record if len(self.listed) == 1 and not self.listed[0].problem else None
-        return listing_lines(self.listed) if single is None else record_lines(single, names)
+    class_names: tuple[str, ...] | None = None  # shown instead of the labels
 
     def describe(self) -> Description:
-        return Description((), [listing_table(self.listed)])
+        """All that is known of a single record; of several, one row each."""
+        if len(self.listed) == 1 and not self.listed[0].problem:
+            return describe_record(self.listed[0].record, self.class_names)
+        states = Counter(each.state for each in self.listed)
+        told = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
+        return Description((f"{states.total():,} records: {told}",), [listing_table(self.listed)])
+
+    def describe_all(self, title: str) -> Description:
+        """For a page: the list, and all that is known of each record."""
+        sound = [each.record for each in self.listed if not each.problem]
+        sections = [replace(describe_record(record, self.class_names), title=record.folder.name) for record in sound]
+        caution = (
+            "Each number below is of one seed. Its interval is over test items only: another seed gives another"
+            " number, so one trial cannot show which of two ideas is better."
+        )
+        return Description((caution,), [listing_table(self.listed)] if len(sound) > 1 else [], title, (), sections)
 
     def rows(self) -> list[dict[str, object]]:
-        rows = []
-        for each in self.listed:
-            values: dict[str, object] = {
-                "folder": str(each.record.folder),
-                "state": each.state,
-                "problem": each.problem,
-            }
-            if not each.problem:
-                recipe, trial = each.record.recipe, each.record.trial
-                values |= {
-                    "task": recipe.task,
-                    "recipe": recipe.name,
-                    "parts": format_parts(recipe),
-                    "seed": trial.seed,
-                }
-                tests = each.record.result.tests if each.record.complete else {}
-                for name, score in tests.items():
-                    exact = score.perplexity is not None
-                    shown = ("perplexity", "bits_per_byte") if exact else (score.headline,)
-                    values |= {f"{name} {metric}": score.figure(metric) for metric in shown}
-            rows.append(values)
-        return rows
+        return [listing_values(each) for each in self.listed]
 
-    def plot(self) -> Figure:
-        """Loss and score of every split during training, of a single record."""
-        from fairtrial.report.plots import draw_curves
 
-        if len(self.listed) != 1:
-            raise BadInput(f"curves are drawn of one record, and there are {len(self.listed)}", "show one of them")
-        return draw_curves(self.listed[0].record)
+def listing_values(each: Listed) -> dict[str, object]:
+    values: dict[str, object] = {"folder": str(each.record.folder), "state": each.state, "problem": each.problem}
+    if each.problem:
+        return values
+    recipe, trial = each.record.recipe, each.record.trial
+    values |= {"task": recipe.task, "recipe": recipe.name, "parts": format_parts(recipe), "seed": trial.seed}
+    for name, score in (each.record.result.tests if each.record.complete else {}).items():
+        shown = ("perplexity", "bits_per_byte") if score.perplexity is not None else (score.headline,)
+        values |= {f"{name} {metric}": score.figure(metric) for metric in shown}
+    return values
+
+
+def listing_table(listed: Sequence[Listed]) -> Table:
+    """A row for each record. Where vocabularies differ, language models have bits per byte, and the note says why."""
+    vocabularies, rows = set(), []
+    for each in listed:  # of thousands: a record's files are read once
+        rows.append([listing_row(each, in_bits) for in_bits in (False, True)])
+        if not each.problem and each.record.complete and each.record.recipe.task == "lm":
+            vocabularies.add(vocabulary_of(each.record.recipe))
+    differ = len(vocabularies) > 1
+    note = VOCABULARIES_DIFFER.replace("compared", "listed") if differ else ""
+    return Table("", LISTING, tuple(either[differ] for either in rows), note, text_columns=6)
+
+
+def listing_row(each: Listed, in_bits: bool) -> Row:
+    """`in_bits`: language models by their bits per byte."""
+    if each.problem:
+        return row(str(each.record.folder), "", "", "", "", f"damaged: {each.problem}")
+    recipe, scores = each.record.recipe, each.record.result.tests if each.record.complete else {}
+    told = ", ".join(final_score(name, score, in_bits) for name, score in scores.items()) or each.state
+    name, seed = recipe.name or "unnamed", str(each.record.trial.seed)
+    return row(str(each.record.folder), recipe.task, name, format_parts(recipe), seed, told)
+
+
+def final_score(test: str, score: Metrics, in_bits: bool) -> str:
+    """As a result's table has it, not as a curve's point."""
+    if score.perplexity is None:
+        return describe_score(test, score)
+    return f"{test} {score.bits_per_byte:.3f} bits per byte" if in_bits else f"{test} perplexity {score.perplexity:.1f}"
+
+
+def describe_record(record: Record, names: Sequence[str] | None = None) -> Description:
+    """All that is known of one trial. `names`: of the classes, instead of their labels."""
+    trial, sentences, tables = record.trial, list[str](), list[Table]()
+    if record.complete:
+        of_trial = describe_trial(record.result, record.recipe, record.baseline)
+        sentences, tables = list(of_trial.sentences), list(of_trial.tables)
+        for name, score in record.result.tests.items():
+            if score.confusion is not None:
+                tables.append(confusion_table(f"confusion on {name}", score.confusion, record.class_names(names)))
+    else:
+        sentences.append(f"not finished; continue with: fairtrial train --resume {record.folder}")
+    sentences += [f"note: {note}" for note in trial.notes]
+    events = record.events()
+    tables += [table for table in (curve_table(curves_of(events)), about_table(record)) if table.rows]
+    return Description(sentences, tables, charts=record_charts(record))
+
+
+def about_table(record: Record) -> Table:
+    """What was trained, and where."""
+    recipe, trial, shape = record.recipe, record.trial, record.recipe.shape
+    training, environment = recipe.training, trial.environment
+    attention = f" (of attention weights {shape.attention_dropout:g})" if shape.attention_dropout else ""
+    device = [each for each in (environment.device, environment.precision) if each not in ("cpu", "float32")]
+    known = {
+        "network": f"{KINDS[recipe.task]}, recipe {recipe.name or 'unnamed'!r}, seed {trial.seed}",
+        "data": f"{recipe.data.source} ({', '.join(f'{n:,} {name}' for name, n in trial.counts.documents.items())})",
+        "tokens": f"{recipe.tokens.kind}, vocabulary {trial.counts.vocabulary:,}",
+        "shape": f"{counted(shape.layers, 'layer')}, {counted(shape.heads, 'head')}, width {shape.width}, feed-forward"
+        f" {shape.hidden}, length {shape.length}, dropout {shape.dropout:g}{attention}",
+        "parts": format_parts(recipe),
+        "training": f"{training.duration}, batch {training.batch}, {training.optimizer},"
+        f" learning rate {training.learning_rate:g}",
+        "size": f"{record.result.parameters:,} parameters" if record.complete else "",
+        "took": f"{format_time(trained_seconds(record.clock()))} in all",
+        "cite": trial.cite or "",
+        "fingerprints": f"recipe {trial.recipe}, code {trial.code}, data "
+        + " ".join(f"{name}:{digest[:8]}" for name, digest in sorted(trial.data.items())[:6]),
+        "environment": f"Python {environment.python}, torch {environment.torch}, {environment.threads} thread(s),"
+        f" {environment.system} {environment.machine}" + "".join(f", {each}" for each in device),
+    }
+    rows = tuple(row(name, text) for name, text in known.items() if text)
+    return Table("", ("record", str(record.folder)), rows, text_columns=2)
+
+
+def record_charts(record: Record) -> list[LineChart]:
+    """Scores and loss during training."""
+    recipe, events = record.recipe, list(record.events())
+    title, y_label = SCORES[recipe.task]
+    percent, y_label = recipe.task == "classify", y_label.format(recipe.shape.length)
+    chosen = record.complete and record.result.kept == "best" and record.result.validation
+    kept = record.result.kept_step if chosen else None
+    losses = (*scored_losses(events), replace(loss_curve(events), name="training batches"))
+    return [
+        LineChart(title, y_label, tuple(curves_of(events)), percent=percent, log=not percent, kept_step=kept),
+        LineChart("Loss during training", "nats per token" if recipe.task != "classify" else "nats", losses),
+    ]
+
+
+def curve_table(curves: Sequence[Curve]) -> Table:
+    """One row for each scored step, one column for each split, sparklines on top."""
+    steps = evenly(sorted({step for curve in curves for step, _ in curve.points}), MOST_CURVE_ROWS)
+    values, unit = [dict(curve.points) for curve in curves], curves[0].unit if curves else ""
+    form = "{:.1%}" if unit == "accuracy" else "{:.1f}"
+    rows = [row("", *map(spark, curves))] if curves else []
+    for step in steps:
+        rows.append(row(str(step), *(form.format(value[step]) if step in value else "" for value in values)))
+    return Table(f"curves ({unit}):", ("step", *(curve.name for curve in curves)), tuple(rows))
+
+
+def spark(curve: Curve) -> str:
+    """At most ten blocks that rise and fall with the curve."""
+    chosen = evenly([value for _, value in curve.points if math.isfinite(value)], 10)
+    low, high = min(chosen, default=0.0), max(chosen, default=0.0)
+    return "".join(SPARKS[int((value - low) / (high - low or 1) * 7)] for value in chosen)
+
+
+def evenly(values: Sequence[T], most: int) -> Sequence[T]:
+    """At most so many of them, with both ends."""
+    few = len(values) <= most
+    return values if few else [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
 
 
 @dataclass(frozen=True)
@@ -147,8 +287,8 @@ class Cache(Result):
             return "the cache is switched off (FAIRTRIAL_CACHE=off)"
         if self.freed is not None:
             return f"{self.folder}: {self.freed / 1e6:,.1f} MB removed"
-        what = f"{self.bytes / 1e6:,.1f} MB in {len(self.files)} files" if self.files else "empty"
-        return f"{self.folder}: {what}, at most {self.most_bytes / 1e9:g} GB"
+        size = f"{self.bytes / 1e6:,.1f} MB in {len(self.files)} files" if self.files else "empty"
+        return f"{self.folder}: {size}, at most {self.most_bytes / 1e9:g} GB"
 
     def rows(self) -> list[dict[str, object]]:
         return [dict(vars(each)) for each in self.files]

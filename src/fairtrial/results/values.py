@@ -13,8 +13,6 @@ from fairtrial.description import Description, Result
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from matplotlib.figure import Figure
-
 
 FEWEST_SEEDS = 5  # for a verdict
 
@@ -294,15 +292,6 @@ class Comparison(Result):
         from fairtrial.results.verdict_tables import comparison_numbers
 
         return [comparison_numbers(self)]
-
-    def plot(self) -> Figure:
-        """The difference with its 95% interval, and that of each seed.
-
-        >>> ft.compare([[1, 0, 1, 1]] * 5, [[0, 0, 1, 1]] * 5).plot().savefig("comparison.svg")
-        """
-        from fairtrial.report.plots import draw_comparison
-
-        return draw_comparison(self)
 
 
 @dataclass(frozen=True)
@@ -653,12 +642,3 @@ class Verdict(Result):
         from fairtrial.report.study_page import write_verdict_page
 
         return write_verdict_page(self, page)
-
-    def plot(self) -> Figure:
-        """Every difference with its 95% interval.
-
-        >>> finished.verdict.plot().savefig("verdict.svg")
-        """
-        from fairtrial.report.plots import draw_verdict
-
-        return draw_verdict(self)

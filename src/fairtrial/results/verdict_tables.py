@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from fairtrial.description import MISSING, Cell, Description, Row, Table, row
+from fairtrial.description import MISSING, Cell, Description, IntervalChart, IntervalRow, Row, Table, row
 from fairtrial.formatting import (
     KINDS,
     few_digits,
@@ -58,7 +58,26 @@ Makers = tuple[Callable[[TaskVerdict], Table | None], ...]
 def describe_verdict(verdict: Verdict, *, every: bool = False, narrow: bool = False) -> Description:
     """Sentences first, then the tables. `narrow`: of each task one, which fits a column of a paper."""
     makers = MAIN + FURTHER if every else (narrow_scores,) if narrow else MAIN
-    return Description(verdict.text, verdict_tables(verdict, makers), verdict.name)
+    charts = [comparison_chart(task.comparisons, f"difference from {task.baseline}") for task in verdict.tasks.values()]
+    drawn = [chart for chart in charts if chart.rows]
+    return Description(verdict.text, verdict_tables(verdict, makers), verdict.name, drawn)
+
+
+def comparison_chart(comparisons: Sequence[Comparison], title: str) -> IntervalChart:
+    """Every difference with its 95% interval; of a single one also that of each seed."""
+    rows = tuple(
+        IntervalRow(
+            f"{each.variant}, {each.test_set}" if each.test_set else each.variant,
+            *(each.shown.estimate, each.shown.low, each.shown.high),
+            tuple(map(each.metric.shown, each.by_seed)) if len(comparisons) == 1 else (),
+            each.verdict.value,
+        )
+        for each in comparisons
+    )
+    metrics = dict.fromkeys(each.metric for each in comparisons)
+    margin = next((metric.shown(comparisons[0].margin) or None for metric in metrics), None)
+    unit = " or ".join(metric.difference_unit for metric in metrics)
+    return IntervalChart(f"{title}, 95% intervals", unit, rows, difference=True, margin=margin)
 
 
 def verdict_tables(verdict: Verdict, makers: Makers) -> list[Table]:
@@ -72,8 +91,6 @@ def verdict_tables(verdict: Verdict, makers: Makers) -> list[Table]:
 
 
 def describe_comparison(comparison: Comparison) -> Description:
-    from fairtrial.report.charts import comparison_chart
-
     shares = ", ".join(f"{name} {share:.0%}" for name, share in comparison.variance_shares.items()) or MISSING
     percent = "%" if comparison.metric.in_percent else ""
     columns = ("verdict", "difference", "p", "seeds", "items", "detectable at 80% power", "variance")
@@ -86,8 +103,8 @@ def describe_comparison(comparison: Comparison) -> Description:
         f"{few_digits(comparison.metric.shown(comparison.detectable))}{percent}",
         shares,
     )
-    chart = comparison_chart(comparison)
-    return Description((comparison.sentence,), (Table("", columns, (cells,)),), charts=(chart,) if chart else ())
+    chart = comparison_chart([comparison], f"{comparison.variant} - {comparison.baseline}")
+    return Description((comparison.sentence,), (Table("", columns, (cells,)),), charts=(chart,))
 
 
 def comparison_numbers(comparison: Comparison) -> dict[str, object]:
