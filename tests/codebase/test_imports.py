@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "model": PLAIN | {"environment", "model"},
     "parts": {"model.part", "recipe", "errors", "rng", "parts"},
     "statistics": {"errors", "statistics", "results.values", "results.sentences"},
-    "description": {"errors", "report.render"},
+    "description": {"errors", "typed", "report.render", "report.plots"},
     "formatting": {"errors", "description", "recipe"},
     "results": VALUES | SHOWN | {"results", "statistics", "report", "run", "api", "data.given"},
     "training": PLAIN | {"disk", "stored", "data", "model", "parts", "statistics", "training"},

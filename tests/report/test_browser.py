@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from studies import write_study
 from test_look_page import FACTS, HEADS, TITLE, some_album
+from test_page import records_page
 
 from fairtrial.inspection.errors import errors
+from fairtrial.inspection.look_page import look_page
 from fairtrial.record import Record
-from fairtrial.report.page import errors_page, look_page, records_page
+from fairtrial.report.page import result_page
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.study_page import study_page
 from fairtrial.trial import load
@@ -34,13 +36,12 @@ CUT = """() => [...document.querySelectorAll("table, svg, canvas, pre, select")]
 def pages(browser: Any, tmp_path_factory: pytest.TempPathFactory, finished_records: dict[str, Path]) -> dict[str, str]:
     """Every kind of page, with long names and many columns."""
     study = write_study(tmp_path_factory.mktemp("browser") / "study", finished_records, seeds=6)
-    records = [Record.open(folder) for folder in finished_records.values()]
     names = ("Franklin Delano Roosevelt", "Abraham Lincoln", "Internationalisation")
     found = errors(load(finished_records["classify"]), names=names)
     return {
         "study": study_page(StudyFiles.open(study)),
-        "records": records_page(records[:2], "Records", None),
-        "errors": errors_page(found),
+        "records": records_page([Record.open(finished_records[name]) for name in ("classify", "lm")], "Records"),
+        "errors": result_page(found.describe()),
         "look": look_page(some_album(("we", "will", "not", "stay") * 8), HEADS, TITLE, FACTS),
     }
 

@@ -9,8 +9,8 @@ from html import escape
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairtrial.description import Curve, LineChart
 from fairtrial.report.charts import HEIGHT, WIDTH, free_height, line_chart, y_marks
-from fairtrial.report.curves import Curve
 from sampling import cases
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -69,7 +69,7 @@ def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]], log: bool
     curve = Curve("train", "nats", tuple(sorted(points)))
     if log:
         curve = Curve("train", "nats", tuple((step, value + 0.01) for step, value in curve.points))
-    chart = line_chart([curve], title="t", y_label="y", log=log)
+    chart = line_chart(LineChart("t", "y", (curve,), log=log))
     assert bool(chart) == bool(points)
     assert all(-20 <= place <= max(WIDTH, HEIGHT) + 20 for place in places(chart))
 
@@ -77,7 +77,7 @@ def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]], log: bool
 @cases("log", [False, True])
 @cases("points", [((0, 5.0),), ((7, 5.0),), ((0, 3.0), (1, 3.0), (2, 3.0)), ((0, 1.0), (1000, 1.0 + 1e-15))])
 def test_one_point_and_a_constant_curve_are_drawn(points: tuple[tuple[int, float], ...], log: bool) -> None:
-    chart = line_chart([Curve("train", "nats", points)], title="Loss", y_label="nats", log=log)
+    chart = line_chart(LineChart("Loss", "nats", (Curve("train", "nats", points),), log=log))
     assert chart.count("<circle") == len(points)
     assert all(math.isfinite(place) for place in places(chart))
     assert 'class="grid"' in chart
@@ -85,15 +85,15 @@ def test_one_point_and_a_constant_curve_are_drawn(points: tuple[tuple[int, float
 
 def test_what_is_not_finite_is_left_out() -> None:
     points = ((0, 5.0), (1, math.inf), (2, math.nan), (3, 4.0))
-    chart = line_chart([Curve("train", "nats", points)], title="Loss", y_label="nats", log=True)
+    chart = line_chart(LineChart("Loss", "nats", (Curve("train", "nats", points),), log=True))
     assert chart.count("<circle") == 2
     assert not re.search(r"\b(nan|inf)\b", chart)
-    assert line_chart([Curve("train", "nats", ((1, math.nan),))], title="Loss", y_label="nats") == ""
-    assert line_chart([], title="Loss", y_label="nats") == ""
+    assert line_chart(LineChart("Loss", "nats", (Curve("train", "nats", ((1, math.nan),)),))) == ""
+    assert line_chart(LineChart("Loss", "nats", ())) == ""
 
 
 def test_a_higher_value_is_drawn_higher_and_a_later_step_further_right() -> None:
-    chart = line_chart([Curve("a", "nats", ((0, 1.0), (10, 2.0)))], title="t", y_label="y")
+    chart = line_chart(LineChart("t", "y", (Curve("a", "nats", ((0, 1.0), (10, 2.0))),)))
     (line,) = re.findall(r'points="([^"]*)"', chart)
     (x0, y0), (x1, y1) = (map(float, point.split(",")) for point in line.split(" "))
     assert x1 > x0
@@ -101,9 +101,8 @@ def test_a_higher_value_is_drawn_higher_and_a_later_step_further_right() -> None
 
 
 def test_the_label_speaks_the_curve_for_those_who_cannot_see_it() -> None:
-    chart = line_chart(
-        [Curve("train", "accuracy", ((0, 0.25), (9, 0.75)))], title="Accuracy", y_label="share", percent=True
-    )
+    curve = Curve("train", "accuracy", ((0, 0.25), (9, 0.75)))
+    chart = line_chart(LineChart("Accuracy", "share", (curve,), percent=True))
     assert 'role="img"' in chart
     assert 'aria-label="Accuracy: train from 0.25 to 0.75"' in chart
     assert ">train, step 9: 75.0%</text>" in chart
@@ -111,7 +110,7 @@ def test_the_label_speaks_the_curve_for_those_who_cannot_see_it() -> None:
 
 def test_hostile_names_are_escaped_everywhere() -> None:
     hostile = "\"><script>alert('1')</script>"
-    chart = line_chart([Curve(hostile, "nats", ((0, 1.0), (1, 2.0)))], title=hostile, y_label=hostile)
+    chart = line_chart(LineChart(hostile, hostile, (Curve(hostile, "nats", ((0, 1.0), (1, 2.0))),)))
     assert "<script" not in chart
     assert chart.count(escape(hostile)) >= 5
 

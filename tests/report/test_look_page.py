@@ -16,8 +16,7 @@ from policies import assert_policy
 from fairtrial.inspection.attention import AttentionMaps, Check
 from fairtrial.inspection.heads import Effect, HeadStatistics, HeadSummary
 from fairtrial.inspection.look import Drawn, LookResult
-from fairtrial.report.page import bars, hidden, look_page
-from fairtrial.report.text import change, look_lines
+from fairtrial.inspection.look_page import bars, hidden, look_page
 
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]
 TITLE = "Where heads look"
@@ -121,7 +120,7 @@ def test_the_page_says_what_was_found_and_what_it_is_not() -> None:
         "-5.0 points [-8.0, -2.0]",
         "accuracy 80.0% with all heads",
         "hidden: the future",
-        "a share of 4% has a fifth of the colour, 25% half",
+        "Colour scales with the square root of the weight.",
         "fairtrial look mine",
     ):
         assert wanted in text, wanted
@@ -147,8 +146,8 @@ def test_what_hatched_cells_are() -> None:
 
 
 def test_bars_are_shares_of_the_largest_harm() -> None:
-    def effect(measure: str, change: float) -> dict[str, Any]:
-        return {"measure": measure, "change": change}
+    def effect(measure: str, change: float) -> Effect:
+        return Effect(0, 0, "test", measure, 0.8, 0.7, change, None)
 
     assert bars([effect("accuracy", -0.1), effect("accuracy", 0.05), effect("accuracy", 0.0)]) == [1.0, -0.5, 0.0]
     assert bars([effect("perplexity", 1.5), effect("perplexity", 1.25)]) == [1.0, 0.5]
@@ -156,14 +155,14 @@ def test_bars_are_shares_of_the_largest_harm() -> None:
 
 
 def test_changes_in_words() -> None:
-    gone = {"measure": "perplexity", "change": 1.041, "interval": None}
-    assert change(gone) == "+4.1%"
-    assert change(gone | {"interval": (1.03, 1.052)}) == "+4.1% [+3.0%, +5.2%]"
+    gone = Effect(0, 0, "test", "perplexity", 10.0, 10.4, 1.041, None)
+    assert gone.shown == "+4.1%"
+    assert replace(gone, interval=(1.03, 1.052)).shown == "+4.1% [+3.0%, +5.2%]"
 
 
 def test_lines_tell_a_failed_check_and_keep_the_terminal_safe() -> None:
-    lines = look_lines(some_album(text="we\x1b[31m will"))
-    assert any("NO  nothing on padding" in line for line in lines)
-    assert any("yes rows sum to one" in line for line in lines)
-    assert not any("\x1b" in line for line in lines)
-    assert lines[-1] == "Attention is where a head looked, not why the model decided."
+    text = str(some_album(text="we\x1b[31m will"))
+    assert re.search(r"nothing on padding +NO ", text)
+    assert re.search(r"rows sum to one +yes ", text)
+    assert "\x1b" not in text
+    assert "Attention is where a head looked, not why the model decided." in text

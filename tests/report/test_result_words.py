@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairtrial.description import Curve
 from fairtrial.events import Scored, Stepped
 from fairtrial.formatting import format_parts, format_time
 from fairtrial.recipe import PartChoice, Recipe
 from fairtrial.record import Record
-from fairtrial.report.curves import Curve, curves_of, loss_curve, trained_seconds
-from fairtrial.report.render import as_text, plain
-from fairtrial.report.text import curve_lines, record_lines, spark
-from fairtrial.report.words import describe_result, learning_notes, score_table
+from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
+from fairtrial.report.render import as_text, plain, render
+from fairtrial.report.words import describe_result, describe_trial, learning_notes, score_table
+from fairtrial.results.records import curve_table, describe_record, spark
 from fairtrial.stored import BaselineScores, ClockEntry, Metrics, TrialResult
 from fairtrial.typed import structure
 
@@ -39,15 +41,16 @@ def result_of(plain: dict[str, Any]) -> TrialResult:
 
 def test_a_classifiers_result_is_told_with_its_figures() -> None:
     assert describe_result(result_of({**CLASSIFY, "chosen_by": "validation accuracy"}), Recipe()) == [
-        "result (weights of step 1,200 of 3,456, chosen by validation accuracy every 120 steps and at the end;"
-        " seed 7):",
+        "result (weights of step 1,200 of 3,456, chosen by validation accuracy every 120 steps and at the",
+        "end; seed 7):",
+        "each test set was scored once",
+        "",
         "  scored on               accuracy  macro-F1  majority class  items",
         "  -----------------------------------------------------------------",
         "  validation  90.0% [85.0%, 95.0%]     89.0%           50.0%    210",
         "  test        86.1% [83.4%, 88.6%]     85.0%           40.0%  1,750",
         "  95% intervals over test items, of this one seed; other seeds differ, so compare several. Majority",
         "  class: the share of the largest class of those very items.",
-        "  each test set was scored once",
     ]
 
 
@@ -77,14 +80,15 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
     }  # fmt: skip
     assert describe_result(result_of(result), Recipe()) == [
         "result (weights of step 1,200 of 3,456, the last; seed 7):",
+        "test watched: each test set was scored 6 times",
+        "with its best step (300) picked on obama, it would score 170.0 instead of 180.0",
+        "",
         "  scored on            perplexity  bits per byte  without unknown words  unknown  tokens",
         "  " + 86 * "-",
         "  obama      123.5 [100.0, 150.1]          1.500                  110.0    12.3%   9,876",
         "  95% intervals over test documents, of this one seed; other seeds differ, so compare several.",
         "  Compare models with other vocabularies by bits per byte: they count every byte. In non-overlapping",
         "  windows, as curves have it: obama 180.0.",
-        "  test watched: each test set was scored 6 times",
-        "  with its best step (300) picked on obama, it would score 170.0 instead of 180.0",
     ]
 
 
@@ -139,12 +143,13 @@ def test_a_spark_line_rises_and_falls_with_its_curve() -> None:
 
 def test_a_long_curve_is_told_in_21_rows_with_its_ends() -> None:
     points = tuple((step, step / 1000) for step in range(0, 1001, 10))
-    lines = curve_lines([Curve("train", "accuracy", points), Curve("validation", "accuracy", points[::2])])
-    steps = [int(line.split()[0]) for line in lines[4:]]
+    curves = [Curve("train", "accuracy", points), Curve("validation", "accuracy", points[::2])]
+    _, *rows = curve_table(curves).rows
+    steps = [int(row[0].text) for row in rows]
     assert len(steps) == 21
     assert (steps[0], steps[-1]) == (0, 1000)
-    assert lines[-1].split() == ["1000", "100.0%", "100.0%"]
-    assert curve_lines([]) == ["no scores yet"]
+    assert [cell.text for cell in rows[-1]] == ["1000", "100.0%", "100.0%"]
+    assert not curve_table([]).rows
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
@@ -154,10 +159,9 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 @pytest.mark.parametrize("name", ["classify", "lm"])
 def test_a_records_lines_tell_its_result(name: str, finished_records: dict[str, Path]) -> None:
     record = Record.open(finished_records[name])
-    text = "\n".join(record_lines(record))
-    for line in describe_result(record.result, record.recipe):
-        assert line in text
-    assert f"size      {record.result.parameters:,} parameters" in text
+    text = render(describe_record(record), "terminal")
+    assert all(sentence in text for sentence in describe_trial(record.result, record.recipe).sentences)
+    assert re.search(rf"size +{record.result.parameters:,} parameters", text)
     assert f"recipe {record.trial.recipe}, code {record.trial.code}" in text
     assert ("confusion on test (rows: true class, columns: guessed class)" in text) == (name == "classify")
     assert ("perplexity, non-overlapping windows" in text) == (name == "lm")
@@ -165,7 +169,7 @@ def test_a_records_lines_tell_its_result(name: str, finished_records: dict[str, 
 
 
 def test_the_confusion_table_counts_every_test_item(finished_records: dict[str, Path]) -> None:
-    lines = record_lines(Record.open(finished_records["classify"]))
+    lines = render(describe_record(Record.open(finished_records["classify"])), "terminal").splitlines()
     head = next(at for at, line in enumerate(lines) if "confusion on test" in line)
     rows = [line.split() for line in lines[head + 3 : head + 6]]
     assert [" ".join(row[:-3]) for row in rows] == ["Obama", "W. Bush", "H. W. Bush"]
@@ -173,8 +177,9 @@ def test_the_confusion_table_counts_every_test_item(finished_records: dict[str, 
 
 
 def test_an_unfinished_records_lines_say_how_to_continue(finished_records: dict[str, Path]) -> None:
-    text = "\n".join(record_lines(Record.open(finished_records["unfinished"])))
-    assert f"not finished; continue with: fairtrial train --resume {finished_records['unfinished']}" in text
+    text = render(describe_record(Record.open(finished_records["unfinished"])), "terminal")
+    command = f"fairtrial train --resume {finished_records['unfinished']}"
+    assert f"not finished; continue with: {command}" in " ".join(text.split())
     assert "result (" not in text
 
 
@@ -186,7 +191,7 @@ def test_a_language_models_result_fits_the_width_of_a_terminal_whatever_its_figu
     baseline = structure(BaselineScores, plain)
     lines = as_text(score_table(result, baseline), width=100)
     assert max(map(len, lines)) <= 100
-    assert describe_result(result, Recipe(), baseline)[1 : 1 + len(lines)] == lines  # also where it is piped
+    assert describe_result(result, Recipe(), baseline)[-len(lines) :] == lines  # also where it is piped
     row = next(line for line in lines if line.startswith("  test, clean items"))
     assert row.split() == "test, clean items 12345.6 [11111.1, 13333.3] 2345.6 1.500 110.0 12.3% 1,234,567".split()
     assert "Scored in strides (validation, test)" in " ".join(lines)

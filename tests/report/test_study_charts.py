@@ -11,6 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairtrial.description import (
+    AttentionMap,
+    BarChart,
+    Chart,
+    Curve,
+    IntervalChart,
+    IntervalRow,
+    LineChart,
+    ReliabilityChart,
+    ReliabilityPoint,
+    ShadedText,
+)
+from fairtrial.errors import BadInput
 from fairtrial.report.charts import (
     EDGE,
     PAPER,
@@ -20,18 +33,17 @@ from fairtrial.report.charts import (
     axis_strip,
     band_chart,
     band_of,
-    difference_strip,
+    interval_strip,
     large_map,
     map_shapes,
     mark_labels,
     mean_over_heads,
-    score_strip,
     shade,
     small_map,
+    svg,
     without_future,
 )
-from fairtrial.report.curves import Curve
-from fairtrial.results.values import Interval, Score
+from fairtrial.report.plots import written
 
 HOSTILE = "\"><script>alert('1')</script>"
 some_numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)
@@ -57,7 +69,7 @@ def test_every_value_has_its_place_in_order(values: list[float], near: list[floa
 def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
     scale = Scale.around([84.0, 86.0], near=[[88.0], [33.3, 84.1]])
     assert scale == Scale(84.0, 88.0)
-    far = score_strip("majority", Score(Interval(33.3, 30.0, 36.0), (), (), 9), Scale(84.0, 88.0), [])
+    far = interval_strip(IntervalRow("majority", 33.3, 30.0, 36.0), "majority", Scale(84.0, 88.0))
     assert "◂" in far
     assert "<circle" not in far
     assert 'class="interval"' not in far
@@ -67,8 +79,8 @@ def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
 
 
 def test_a_strip_has_a_dot_for_each_seed_and_speaks_them() -> None:
-    estimate = Score(Interval(85.0, 84.0, 86.0), (84.5, 85.5, float("nan")), (3, 7, 9), 9)
-    strip = score_strip("rope", estimate, Scale(84.0, 86.0), [3, 7, 9], "better")
+    row = IntervalRow("rope", 85.0, 84.0, 86.0, (84.5, 85.5, float("nan")), "better")
+    strip = interval_strip(row, "rope", Scale(84.0, 86.0), seeds=[3, 7, 9])
     dots = re.findall(r'class="seed" cx="([\d.]+)%"[^>]*/><text class="tip"[^>]*>seed (\d+): ([\d.]+)</text>', strip)
     assert [(seed, value) for _, seed, value in dots] == [("3", "84.50"), ("7", "85.50")]
     assert float(dots[0][0]) == pytest.approx(EDGE + (100 - 2 * EDGE) / 4)
@@ -78,7 +90,8 @@ def test_a_strip_has_a_dot_for_each_seed_and_speaks_them() -> None:
 
 def test_a_difference_shows_zero_and_what_is_too_small_to_matter() -> None:
     scale = Scale(-2.0, 2.0)
-    strip = difference_strip("rope", Interval(0.5, -0.4, 1.4), 1.0, scale, "undecided")
+    row = IntervalRow("rope", 0.5, -0.4, 1.4, kind="undecided")
+    strip = interval_strip(row, "rope", scale, difference=True, margin=1.0)
     (zero,) = re.findall(r'class="zero" x1="([\d.]+)%"', strip)
     (left, wide) = re.findall(r'class="small" x="([\d.]+)%" width="([\d.]+)%"', strip)[0]
     assert float(zero) == 50.0
@@ -87,11 +100,33 @@ def test_a_difference_shows_zero_and_what_is_too_small_to_matter() -> None:
     assert "difference +0.5, 95% interval [-0.4, +1.4]" in strip
 
 
+def every_chart(name: str) -> list[Chart]:
+    """One of each kind, with this text wherever a text may be."""
+    row = IntervalRow(name, 1.0, 0.0, 2.0)
+    return [
+        LineChart(name, name, (Curve(name, "nats", ((0, 1.0), (1, 2.0))),), kept_step=1),
+        IntervalChart(name, name, (row, row), difference=True, margin=0.5),
+        BarChart(name, name, ((name, 1.0), ("none", None), ("less", -0.5))),
+        ReliabilityChart(name, (ReliabilityPoint(3, 0.9, 0.6, 0.2, 0.9),)),
+        ShadedText(((name, 5.0), (" start", None))),
+        AttentionMap(name, (name,), [[1.0]]),
+    ]
+
+
+def test_what_is_drawn_for_a_page_is_also_drawn_by_matplotlib() -> None:
+    for chart in every_chart("a $name$"):
+        assert svg(chart)
+        assert written([chart], "svg").startswith(b"<?xml")
+    assert svg(IntervalChart("t", "u", ())) == svg(BarChart("t", "u", ())) == ""
+    with pytest.raises(BadInput, match="cannot be written as 'bmp'"):
+        written(every_chart("x")[:1], "bmp")
+
+
 def test_names_are_escaped_in_every_chart() -> None:
     curve = Curve("validation", "accuracy", ((0, 0.3), (1, 0.4)))
     drawn = [
-        score_strip(HOSTILE, Score(Interval(1.0), (), (), 9), Scale(0.0, 2.0), [HOSTILE]),
-        difference_strip(HOSTILE, Interval(1.0, 0.0, 2.0), None, Scale(0.0, 2.0), ""),
+        interval_strip(IntervalRow(HOSTILE, 1.0), HOSTILE, Scale(0.0, 2.0), seeds=[HOSTILE]),
+        *map(svg, every_chart(HOSTILE)),
         band_chart([band_of(HOSTILE, 1, [curve, curve])], title=HOSTILE, unit=HOSTILE),
         small_map(HOSTILE, HOSTILE, [[1.0]], [HOSTILE]),
         large_map(HOSTILE, HOSTILE, 1, [HOSTILE]),

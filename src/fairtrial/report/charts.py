@@ -320,7 +320,7 @@ def interval_chart(chart: IntervalChart) -> str:
 
 def bar_chart(chart: BarChart) -> str:
     """Bars from zero."""
-    scale = Scale.around([0.0, *(value for _, value in chart.bars)])
+    scale = Scale.around([0.0, *(value for _, value in chart.bars)]) if chart.bars else None
     strips = []
     for name, value in chart.bars if scale else ():
         ends = sorted(scale.place(end) for end in (0.0, value or 0.0)) if scale else [0.0, 0.0]

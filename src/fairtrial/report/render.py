@@ -38,7 +38,8 @@ def wrapped(text: str, indent: str = "  ", first: str | None = None, width: int 
     """Prose in lines of at most PROSE_WIDTH columns."""
     width = min(PROSE_WIDTH, width or terminal_width())
     first = indent if first is None else first
-    return textwrap.wrap(plain(text), width, initial_indent=first, subsequent_indent=indent)
+    wrapper = textwrap.TextWrapper(width, first, indent, break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(plain(text))  # a path can be copied
 
 
 def fitted(line: str, width: int) -> list[str]:
