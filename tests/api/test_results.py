@@ -34,7 +34,7 @@ MAKERS: dict[str, Callable[[dict[str, Any]], Result]] = {
     "power": lambda got: ft.power(),
     "catalogue": lambda got: ft.catalogue("alibi"),
 }
-WITHOUT_PLOT = {"generation"}
+WITHOUT_PLOT = {"audit", "generation"}
 
 
 @pytest.fixture(params=MAKERS)

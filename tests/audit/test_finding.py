@@ -20,9 +20,9 @@ from fairtrial.finding import (
     as_passport,
     markdown_row,
     summary,
-    table_lines,
     worst,
 )
+from fairtrial.results.audit import Audit
 
 
 def finding(id: str, verdict: str, level: str = "red", task: str = "lm", value: float = 0.0) -> Finding:
@@ -47,17 +47,17 @@ def test_the_summary_names_every_failure_red_ones_first() -> None:
 
 
 def test_the_table_has_a_row_and_a_sentence_for_every_finding() -> None:
-    lines = list(table_lines([finding("M6", PASS, task="classify"), finding("M3", FAIL, value=0.25)]))
-    text = "\n".join(lines)
-    assert text.index("in an encoder") < text.index("M6") < text.index("in a decoder") < text.index("M3")
-    assert "Meaning of M6." in text
-    row = next(line for line in lines if line.strip().startswith("M3"))
-    assert row.split()[-4:] == ["red", "0.25", "1e-09", "FAIL"]
+    text = repr(Audit("rope", (finding("M6", PASS, task="classify"), finding("M3", FAIL, value=0.25))))
+    assert text.startswith("rope: FAIL: M3 check M3")
+    assert text.index("in an encoder") < text.index("M6") < text.index("in a decoder") < text.rindex("M3 ")
+    assert "Meaning of M6." not in text  # what passed needs no explanation
+    row = next(line for line in text.splitlines() if line.strip().startswith("M3"))
+    assert row.split()[-7:] == ["red", "0.25", "1e-09", "FAIL", "Meaning", "of", "M3."]
 
 
 def test_long_sentences_are_wrapped() -> None:
-    long = replace(finding("M3", PASS), meaning="word " * 80)
-    assert max(map(len, table_lines([long], width=100))) <= 100
+    long = replace(finding("M3", FAIL), meaning="word " * 80)
+    assert max(map(len, repr(Audit("rope", (long,))).splitlines())) <= 120
 
 
 def test_a_markdown_row_names_what_is_wrong() -> None:
@@ -93,9 +93,7 @@ def test_of_data_the_summary_names_the_most_severe_and_the_table_shows_examples(
     found = [data_finding("D1", RED, examples=("test.tsv:1",)), data_finding("D3", AMBER), data_finding("D7", PASS)]
     assert summary(found) == "RED: D1 duplicates"
     assert summary(found[1:]) == "AMBER: D3 duplicates"
-    lines = list(table_lines(found, explain_passed=False))
-    assert "       - test.tsv:1" in lines
-    assert sum("Bad." in line for line in lines) == 1  # the same sentence is not repeated
+    assert "Bad. - test.tsv:1" in repr(Audit("data", tuple(found)))
 
 
 def test_findings_are_read_as_they_were_written() -> None:

@@ -70,8 +70,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every kind of page, made by our own commands of data and recipes in which every name is a payload."""
     from fairtrial.engines.job import InProcess
     from fairtrial.inspection.look import Target, look, write_look
-    from fairtrial.report.page import errors_page, records_page
+    from fairtrial.record import Listed
+    from fairtrial.report.page import result_page
     from fairtrial.report.study_page import write_study_page
+    from fairtrial.results.records import Records
     from fairtrial.study.design import study_from
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.run import run_study
@@ -97,8 +99,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     classify = run_trial(make_tiny("classify", data, name), 0, workspace / f"run {PAYLOADS[5]}".replace("/", ""))
     language = run_trial(make_tiny("lm", speeches, name), 0, workspace / "lm")
     found: dict[str, str] = {
-        "show": records_page([classify, language], PAYLOADS[1]),
-        "errors": errors_page(import_module("fairtrial.inspection.errors").errors(load(classify))),
+        "show": result_page(
+            Records((Listed(classify), Listed(language))).describe_all(PAYLOADS[1]), [classify, language]
+        ),
+        "errors": result_page(import_module("fairtrial.inspection.errors").errors(load(classify)).describe()),
     }
     for record, given in ((classify, [PAYLOADS[0], f"we will {PAYLOADS[3]}"]), (language, [PAYLOADS[1]])):
         seen = look(load(record), given, ablate=False)

@@ -34,7 +34,7 @@ def test_baselines_of_both_tasks_in_a_table(fairtrial: Call, copied: Path) -> No
                  "bits per byte", "Compare models with other vocabularies"):  # fmt: skip
         assert word in said.out
     same = prepare(choose_recipe("classify", data=str(copied)), 0)  # as `fairtrial train classify` prepares it
-    assert f"recipe default, seed 0; fitted on {len(same.splits.train)} documents" in said.out
+    assert f"recipe default, seed 0; fitted on {len(same.splits.train)} documents" in " ".join(said.out.split())
 
 
 def test_baselines_as_json_follow_recipe_seed_and_settings(fairtrial: Call, copied: Path) -> None:
@@ -58,9 +58,8 @@ def test_an_audit_with_a_copy_is_red_and_a_cleaned_copy_is_not(fairtrial: Call, 
     assert said.code == 1
     assert "test_CLS.tsv:31" in said.out
     assert "train_CLS.tsv:91" in said.out
-    last = said.out.strip().splitlines()[-1]
-    assert last.startswith("RED: D1 duplicates of train")
-    assert "fairtrial data clean --data" in last
+    assert "RED: D1 duplicates of train" in said.out.splitlines()[0]
+    assert "fairtrial data clean --data" in said.out
 
     done = fairtrial("data", "clean", "--data", copied, "--out", tmp_path / "clean")
     assert done.code == 0

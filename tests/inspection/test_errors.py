@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,16 +17,30 @@ import torch
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.splits import TextIndex
 from fairtrial.data.tokenizer import fit
+from fairtrial.description import Table
 from fairtrial.errors import BadInput
-from fairtrial.inspection.errors import calibrate, class_scores, confident_mistakes, errors_of, guess_log_odds
+from fairtrial.inspection.errors import (
+    Calibration,
+    Errors,
+    InfluentialWords,
+    Mistake,
+    SetErrors,
+    calibrate,
+    class_scores,
+    confident_mistakes,
+    errors_of,
+    guess_log_odds,
+)
+from fairtrial.inspection.predictions import InfluentialWord
 from fairtrial.inspection.text import no_progress
 from fairtrial.model.network import Classifier
 from fairtrial.prepare import Prepared
 from fairtrial.recipe import Recipe, Shape, Tokens
-from fairtrial.report.page import errors_page
-from fairtrial.report.text import errors_lines, mistake_lines
+from fairtrial.report.page import result_page
+from fairtrial.report.render import render
 from fairtrial.statistics.outcomes import confusion
 from fairtrial.training.scoring import log_probabilities
+from fairtrial.typed import structure
 from sampling import cases
 
 
@@ -48,31 +63,31 @@ def test_the_calibration_error_is_its_definition(bins: int) -> None:
             if number / bins < share.max() <= (number + 1) / bins
         ]
         items += len(inside)
-        assert found["bins"][number]["items"] == len(inside)
+        assert found.bins[number].items == len(inside)
         if inside:
             gap = abs(np.mean([sure for sure, _ in inside]) - np.mean([right for _, right in inside]))
             error, worst = error + gap * len(inside) / len(labels), max(worst, gap)
     assert items == len(labels)
-    assert found["expected_error"] == pytest.approx(error)
-    assert found["worst_error"] == pytest.approx(worst)
+    assert found.expected_error == pytest.approx(error)
+    assert found.worst_error == pytest.approx(worst)
 
 
 def test_a_model_that_knows_itself_is_told_from_one_that_does_not() -> None:
     rng = np.random.default_rng(0)
     shares = rng.dirichlet([1, 1, 1], size=20_000)
     truth = np.array([rng.choice(3, p=share) for share in shares])
-    assert calibrate(np.log(shares), truth)["expected_error"] < 0.02
+    assert calibrate(np.log(shares), truth).expected_error < 0.02
     sharper = shares**3 / (shares**3).sum(1, keepdims=True)  # the same guesses, too sure of them
     too_sure = calibrate(np.log(sharper), truth)
-    assert too_sure["expected_error"] > 0.1
-    assert too_sure["overconfidence"] == pytest.approx(too_sure["expected_error"], abs=0.01)
+    assert too_sure.expected_error > 0.1
+    assert too_sure.overconfidence == pytest.approx(too_sure.expected_error, abs=0.01)
 
 
 def test_sureness_at_the_ends_has_a_bin() -> None:
     with np.errstate(divide="ignore"):
         found = calibrate(np.log(np.array([[1.0, 0.0], [0.5, 0.5]])), np.array([0, 1]), 2)
-    assert [each["items"] for each in found["bins"]] == [1, 1]
-    assert found["bins"][1]["confidence"] == 1.0
+    assert [each.items for each in found.bins] == [1, 1]
+    assert found.bins[1].confidence == 1.0
     with pytest.raises(BadInput):
         calibrate(np.zeros((1, 2)), np.zeros(1, int), 0)
 
@@ -82,15 +97,15 @@ def test_scores_are_those_of_scikit_learn() -> None:
     log_p, labels = some_answers()
     guesses = log_p.argmax(1)
     guesses[guesses == 2] = 0  # a class that is never guessed
-    found = class_scores(confusion(labels, guesses, 3))
+    found = class_scores(confusion(labels, guesses, 3), "abc")
     precision, recall, f1, items = metrics.precision_recall_fscore_support(labels, guesses, zero_division=0)
-    assert [each["precision"] or 0.0 for each in found] == pytest.approx(precision)
-    assert found[2]["precision"] is None
-    assert [each["recall"] for each in found] == pytest.approx(recall)
-    assert [each["f1"] for each in found] == pytest.approx(f1)
-    assert [each["items"] for each in found] == items.tolist()
+    assert [each.precision or 0.0 for each in found] == pytest.approx(precision)
+    assert found[2].precision is None
+    assert [each.recall for each in found] == pytest.approx(recall)
+    assert [each.f1 for each in found] == pytest.approx(f1)
+    assert [each.items for each in found] == items.tolist()
     brier = ((np.exp(log_p) - np.eye(3)[labels]) ** 2).sum(1).mean()
-    assert calibrate(log_p, labels)["brier"] == pytest.approx(brier)
+    assert calibrate(log_p, labels).brier == pytest.approx(brier)
 
 
 def test_the_surest_mistakes_come_first() -> None:
@@ -104,14 +119,19 @@ def test_what_all_rounds_to_100_percent_is_shown_with_what_ranks_it() -> None:
     assert confident_mistakes(log_p, np.array([1, 1, 1]), 5) == [1, 0, 2]  # 1 - 1e-13 and 1 - 1e-17 differ
     odds = guess_log_odds(log_p)
     assert odds == pytest.approx([30 - math.log(2), 40 - math.log(2), 9 - math.log(2)])
-    facts = {"text": "t", "place": "", "true": "a", "guess": "b", "share_of_truth": 0.0, "copy": False}
-    sure = [{**facts, "confidence": float(np.exp(log_p[item, 0])), "log_odds": odds[item]} for item in (1, 0)]
-    assert [line.split(" for ")[0].strip() for line in mistake_lines(sure)[1:]] == [
-        "100.0% (log-odds 39.3)",
-        "100.0% (log-odds 29.3)",
-    ]
-    unsure = [{**facts, "confidence": 0.9, "log_odds": 2.2}]
-    assert "log-odds" not in "".join(mistake_lines(unsure))
+    sure = tuple(some_mistake(float(np.exp(log_p[item, 0])), float(odds[item])) for item in (1, 0))
+    shown = [[cell.text for cell in row[:2]] for row in mistakes_of(sure).rows]
+    assert shown == [["100.0%", "39.3"], ["100.0%", "29.3"]]
+    assert "log-odds" not in mistakes_of((some_mistake(0.9, 2.2),)).columns
+
+
+def some_mistake(confidence: float, log_odds: float) -> Mistake:
+    return Mistake("t", "", "a", "b", confidence, log_odds, share_of_truth=0.0, copy=False)
+
+
+def mistakes_of(mistakes: tuple[Mistake, ...]) -> Table:
+    whole = SetErrors(2, 0.5, None, 0.5, (), (), Calibration((), 0.0, 0.0, 0.0, 0.0), 0, None, mistakes)
+    return next(table for table in whole.describe("test").tables if table.title == "most confident mistakes")
 
 
 def test_the_command_agrees_with_the_record(
@@ -127,12 +147,12 @@ def test_the_command_agrees_with_the_record(
     wrong = kept["items"] - round(kept["accuracy"] * kept["items"])
     assert len(found["mistakes"]) == min(10, wrong)
     assert all(each["true"] != each["guess"] for each in found["mistakes"])
-    assert set(found["telling"]["leave_one_out"]) == {"Obama", "W. Bush", "H. W. Bush"}
-    text = fairtrial("inspect", "errors", record, "--names", "A,B,C").out
-    for words in ("expected calibration error (ECE, 10 bins", "gradient x input", "leave-one-out", "macro-F1"):
+    assert set(found["words"]["leave_one_out"]) == {"Obama", "W. Bush", "H. W. Bush"}
+    text = " ".join(fairtrial("inspect", "errors", record, "--names", "A,B,C").out.split())
+    for words in ("Expected calibration error (ECE, 10 bins", "gradient x input", "leave-one-out", "macro-F1"):
         assert words in text
     assert (
-        "telling" not in json.loads(fairtrial("inspect", "errors", record, "--json", "--no-words").out)["tests"]["test"]
+        "words" not in json.loads(fairtrial("inspect", "errors", record, "--json", "--no-words").out)["tests"]["test"]
     )
     written = page.read_text()
     assert "<script" not in written
@@ -156,39 +176,28 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
         task = SimpleNamespace(network=network, sets={"test": (rows, labels)}, groups={"test": None})
         run: Any = SimpleNamespace(task=task, tokenizer=tokenizer, splits=splits, prepared=prepared)
         found = errors_of(run, "test", ["a", "b"], bins=10, most=10, words=False, on_progress=no_progress)
-        assert (found["copies"], found["accuracy"]) == (copies, 0.75)
-        assert (found["clean"] and found["clean"]["accuracy"]) == accuracy
-        assert [each["copy"] for each in found["mistakes"]] == [copies == 4]
-        page = errors_page({"record": "r", "parts": "none", "labels": ["a", "b"], "tests": {"test": found}})
-        assert ("memory is tested" in page) == (copies > 0)
-        assert ("a copy of a training text" in page) == (copies == 4)
-        assert ("memory is tested" in "".join(errors_lines("test", found, ["a", "b"]))) == (copies > 0)
+        assert (found.copies, found.accuracy) == (copies, 0.75)
+        assert (found.clean and found.clean.accuracy) == accuracy
+        assert [each.copy for each in found.mistakes] == [copies == 4]
+        whole = Errors("r", "none", ("a", "b"), {"test": found}).describe()
+        for text in (result_page(whole), render(whole, "terminal")):
+            assert ("measure memorization" in text) == (copies > 0)
+            assert ("(also in the training set)" in text) == (copies == 4)
 
 
 def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
     whole = json.loads(fairtrial("inspect", "errors", finished_records["classify"], "--json").out)
-    whole["labels"][0] = whole["tests"]["test"]["classes"][0]["label"] = "<b>zero"
-    for way in ("gradient_times_input", "leave_one_out"):
-        told = whole["tests"]["test"]["telling"][way]
-        told["<b>zero"] = [{"word": "<img src=x>", "mean": 1.0, "times": 5}]
-    whole["tests"]["<i>"] = whole["tests"].pop("test")
-    whole["tests"]["<i>"]["mistakes"] = [
-        {
-            "text": "<script>alert(1)</script>",
-            "place": "",
-            "true": "1",
-            "guess": "2",
-            "confidence": 1,
-            "share_of_truth": 0,
-            "copy": False,
-        }
-    ]
-    page = errors_page(whole)
+    found = structure(Errors, whole)
+    of_set = found.tests["test"]
+    words = InfluentialWords(1, 1, *[{"<b>zero": (InfluentialWord("<img src=x>", 1.0, 5),)}] * 2)
+    mistake = replace(some_mistake(1.0, 9.0), text="<script>alert(1)</script>")
+    classes = (replace(of_set.classes[0], label="<b>zero"), *of_set.classes[1:])
+    hostile = replace(of_set, classes=classes, words=words, mistakes=(mistake,))
+    page = result_page(replace(found, record="<i>", tests={"<i>": hostile}).describe())
     for bad in ("<b>zero", "<img", "<script", "<i>"):
         assert bad not in page
     assert "&lt;script&gt;alert(1)" in page
-    whole["tests"]["<i>"]["mistakes"] = []
-    assert "There are none" in errors_page(whole)
+    assert "mistakes" not in result_page(replace(of_set, mistakes=()).describe("test"))
 
 
 def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:

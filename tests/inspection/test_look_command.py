@@ -68,8 +68,8 @@ def test_a_thousand_sentences_are_read_and_three_are_drawn(
     words = ["--text-file", tmp_path / "many.txt", "--out", tmp_path / "out", "--layer", 0, "--head", 0, "--no-ablate"]
     said = fairtrial("look", finished_records["classify"], *words)
     assert said.code == 0, said.err
-    assert "statistics are over all 1,000 texts, maps of the first 3" in said.err
-    assert "of 1,000 texts are longer than 12 tokens and were truncated" in said.err
+    assert "statistics are over all 1,000 texts, maps of the first 3" in said.out
+    assert "of 1,000 texts are longer than 12 tokens and were truncated" in said.out
     assert json.loads((tmp_path / "out" / "look.json").read_text())["texts"] == 1000
     assert sorted(path.name for path in (tmp_path / "out").glob("text-*")) == ["text-1", "text-2", "text-3"]
 
@@ -100,8 +100,8 @@ def test_maps_do_without_the_data(fairtrial: Command, finished_records: dict[str
     (record / "recipe.toml").write_text(recipe.replace(source, f'source = "{tmp_path}/gone"'))
     said = fairtrial("look", record, TEXT, "--out", tmp_path / "out")
     assert said.code == 0, said.err
-    assert "no head was ablated: " in said.err
-    assert "gone" in said.err
+    assert "no head was ablated: " in said.out
+    assert "gone" in said.out
     said = fairtrial("look", record, "--out", tmp_path / "out")  # the test set is gone too
     assert said.code == 2
 

@@ -15,15 +15,16 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.cli.text import share_text
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.inspection.attention import model_input
 from fairtrial.inspection.predictions import (
+    InfluentialWord,
     Prediction,
     gradient_times_input,
     leave_one_out,
     log_odds,
     predict,
+    share_text,
     strongest_words,
 )
 from fairtrial.inspection.text import encode_texts, no_progress
@@ -132,12 +133,12 @@ def test_log_odds_are_those_of_the_shares() -> None:
 def test_the_strongest_words_are_means_of_frequent_words() -> None:
     texts = [["a", "b"], ["a", "c"], ["a", "b"]]
     told = list(zip(texts, np.array([[1.0, 4.0], [2.0, 9.0], [3.0, -2.0]]), strict=True))
-    assert strongest_words(told, most=5, least_times=2) == [
-        {"word": "a", "mean": 2.0, "times": 3},
-        {"word": "b", "mean": 1.0, "times": 2},
-    ]
-    assert strongest_words(told, most=1, least_times=1) == [{"word": "c", "mean": 9.0, "times": 1}]
-    assert strongest_words(told, most=1, least_times=1, excluded=["c"]) == [{"word": "a", "mean": 2.0, "times": 3}]
+    assert strongest_words(told, most=5, least_times=2) == (
+        InfluentialWord("a", 2.0, 3),
+        InfluentialWord("b", 1.0, 2),
+    )
+    assert strongest_words(told, most=1, least_times=1) == (InfluentialWord("c", 9.0, 1),)
+    assert strongest_words(told, most=1, least_times=1, excluded=["c"]) == (InfluentialWord("a", 2.0, 3),)
     assert not strongest_words([(["a"], np.array([-1.0]))], most=1, least_times=1)  # it opposes the prediction
 
 
@@ -152,11 +153,11 @@ def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Call
     assert len(row["words"]) == len(row["gradient_times_input"]) == len(row["leave_one_out"]) == 6
     said = fairtrial("inspect", "predict", record, "We will build xyzzy bridges.", "--names", "A,B,C", "--words")
     assert said.code == 0, said.err
-    assert "'xyzzy'" in said.err
+    assert "'xyzzy'" in said.out
     assert "gradient x input" in said.out
     assert "leave-one-out" in said.out
     best = "ABC"[int(row["guess"])]
-    assert f"{best}  {row['probabilities'][row['guess']]:6.1%}" in said.out
+    assert [best, f"{row['probabilities'][row['guess']]:.1%}"] in [line.split()[:2] for line in said.out.splitlines()]
 
 
 def test_the_record_alone_is_enough(
@@ -199,7 +200,7 @@ def test_a_thousand_sentences_come_from_a_file(
     file.write_text("\n".join(f"We will build {number} bridges." for number in range(1000)))
     said = fairtrial("inspect", "predict", finished_records["classify"], "--text-file", file)
     assert said.code == 0, said.err
-    assert len(said.out.splitlines()) == 1000
+    assert sum("bridges." in line for line in said.out.splitlines()) == 1000
 
 
 def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:

@@ -15,14 +15,17 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.cli.text import shaded
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
+from fairtrial.description import ShadedText
 from fairtrial.errors import BadInput
 from fairtrial.inspection.surprisal import TextSurprisal, Token, Totals, surprisal
 from fairtrial.inspection.text import encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Tokens
-from fairtrial.report.text import SCALE, colour_of, plain_shaded, shaded
+from fairtrial.report.charts import SURPRISE, shade_of
+from fairtrial.report.render import shaded_text
 from fairtrial.training.scoring import score_lm
 from fairtrial.training.tasks import token_set
 from sampling import cases
@@ -125,21 +128,21 @@ def test_an_empty_text_is_refused(text: str) -> None:
 
 
 def test_shades_grow_with_surprise() -> None:
-    assert colour_of(None) is None
-    assert colour_of(1.9) is None
-    assert [colour_of(least) for least, _ in SCALE] == [colour for _, colour in SCALE]
-    pieces = [("My ", None), ("word", 7.25)]
-    assert shaded(pieces).plain == "My word"
-    assert [str(span.style) for span in shaded(pieces).spans] == ["dim", f"black on {SCALE[2][1]}"]
-    assert plain_shaded(pieces) == "My/- word/7.2"
-    assert plain_shaded([(" ", 1.0)]) == "␣/1.0"
+    assert shade_of(None) is None
+    assert shade_of(1.9) is None
+    assert [shade_of(least) for least, _ in SURPRISE] == [colour for _, colour in SURPRISE]
+    chart = ShadedText((("My ", None), ("word", 7.25)))
+    assert shaded(chart)[0].plain == "My word"
+    assert [str(span.style) for span in shaded(chart)[0].spans] == ["dim", f"black on {SURPRISE[2][1]}"]
+    assert shaded_text(chart) == "My/- word/7.2"
+    assert shaded_text(ShadedText(((" ", 1.0),))) == "␣/1.0"
 
 
 def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
     said = fairtrial("inspect", "surprisal", finished_records["lm"], "We will build xyzzy bridges.")
     assert said.code == 0, said.err
     assert "unknown: xyzzy" in said.out
-    assert "'xyzzy'" in said.err
+    assert "'xyzzy'" in said.out
     assert "not counted" in said.out
     lines = fairtrial("inspect", "surprisal", finished_records["lm"], "--samples", "--json").out.splitlines()
     rows = [json.loads(line) for line in lines]
@@ -160,7 +163,7 @@ def test_a_thousand_sentences_come_from_a_file(
     said = fairtrial("inspect", "surprisal", finished_records["lm"], "--text-file", file)
     assert said.code == 0, said.err
     assert "1000 sentences, 5,000 tokens counted" in said.out
-    assert said.out.count("perplexity ") >= 1000
+    assert len(said.out.splitlines()) >= 1000
 
 
 def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path) -> None:

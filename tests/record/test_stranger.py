@@ -13,7 +13,8 @@ import pytest
 
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.report.text import record_lines
+from fairtrial.report.render import render
+from fairtrial.results.records import describe_record
 from sealed import plain_of, reseal
 
 HOSTILE = "<script>alert(1)</script>\x1b]0;owned\x07"
@@ -55,7 +56,8 @@ def test_a_trapped_record_runs_nothing_and_its_text_is_escaped(
     assert not (tmp_path / "canary").exists()
     assert page.count("&lt;script&gt;") > 10  # it did arrive
     assert "<script" not in page
-    assert not any(character in line for line in record_lines(Record.open(trapped)) for character in "\x1b\x07\n")
+    shown = render(describe_record(Record.open(trapped)), "terminal")
+    assert not any(character in shown for character in "\x1b\x07")
     assert json.loads(fairtrial("show", trapped, "--json").out)["trial"]["notes"] == [HOSTILE]
 
 

@@ -13,8 +13,8 @@ import pytest
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import list_records
-from fairtrial.report.page import records_page
-from fairtrial.report.text import listing_lines
+from fairtrial.report.page import result_page
+from fairtrial.results.records import Records
 from fairtrial.results.sentences import _against_strongest
 from fairtrial.results.values import Comparison, Interval, Metric, VerdictKind
 from fairtrial.results.verdict_file import read_verdict
@@ -70,12 +70,12 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     assert "read each curve by itself" in page
     assert "perplexity without unknown words" not in page
     trials = list(list_records(tmp_path / "study/trials"))
-    lines = listing_lines(trials)
+    lines = str(Records(tuple(trials))).splitlines()
     assert len([line for line in lines if re.search(r"  hbush \d\.\d{3} bits per byte", line)]) == 10
     assert "Vocabularies differ, so bits per byte are listed" in " ".join(lines)
-    assert "Vocabularies differ" not in " ".join(alike := listing_lines(trials[:5]))
+    assert "Vocabularies differ" not in " ".join(alike := str(Records(tuple(trials[:5]))).splitlines())
     assert len([line for line in alike if re.search(r"  hbush perplexity \d+\.\d", line)]) == 5
-    assert "Vocabularies differ, so bits per byte are listed" in records_page([each.record for each in trials], "")
+    assert "Vocabularies differ, so bits per byte are listed" in result_page(Records(tuple(trials)).describe_all("all"))
 
 
 @pytest.mark.usefixtures("audits_here")

@@ -11,8 +11,9 @@ from fairtrial.events import Scored
 from fairtrial.prepare import prepare
 from fairtrial.provenance import training_end
 from fairtrial.recipe import Recipe, built_in_recipe, with_settings
-from fairtrial.report.page import records_page
+from fairtrial.report.page import result_page
 from fairtrial.report.words import learning_notes
+from fairtrial.results.records import describe_record
 from fairtrial.stored import Metrics, TrialResult
 from fairtrial.trial import run_trial
 from sampling import cases
@@ -52,7 +53,7 @@ def test_a_short_training_is_scored_often_enough_and_its_result_and_page_say_tha
     assert [event.step for event in scores if event.split == "train"] == [0, 9]
     (note,) = learning_notes(record.result)
     assert note == "underfitted: still improving at the last step; train longer before you believe this"
-    assert note in records_page([record], "one")
+    assert note in result_page(describe_record(record))
 
 
 def test_the_best_step_is_told_where_the_last_weights_are_kept() -> None:

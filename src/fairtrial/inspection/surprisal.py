@@ -143,7 +143,7 @@ class Surprisal(Result):
         sentences = [f"Perplexity is exp(nats per token); {self.counting}.", *self.notices]
         if len(self.texts) == 1:
             (text,) = self.texts
-            sentences.insert(0, f"{text.shown}, {text.counted} tokens counted, {text.nll:.2f} nats")
+            sentences.insert(0, f"{text.shown}, {text.counted} tokens counted, {text.nll:.2f} nats: {text.text}")
         return Description(sentences, tables, charts=[text.shaded for text in self.texts[:MAX_SHOWN]])
 
     def _texts_table(self) -> Table:
