@@ -60,7 +60,7 @@ class Audit(Result):
         """What the checks found, in an encoder and in a decoder, or in data."""
         if self.data:
             sections = [describe_data(found) for found in self.data.values()]
-            return Description((f"{self.what}: {summary(self.findings)}",), sections=sections)
+            return Description(sections=sections)
         titles = {"classify": "in an encoder", "lm": "in a decoder", "": ""}
         tables = (findings_table(title, [f for f in self.findings if f.task == task]) for task, title in titles.items())
         return Description((f"{self.what}: {summary(self.findings)}",), [table for table in tables if table.rows])
