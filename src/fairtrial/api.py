@@ -1098,9 +1098,9 @@ def save_dataset(data: DataLike, folder: Path) -> str:
     """The path of data; Python values are written to a file in `folder` first."""
     if isinstance(data, str | Path):
         return str(data)
-    from fairtrial.data.given import write_given
+    from fairtrial.data.dataset import save_dataset
 
-    return write_given(data, folder)
+    return save_dataset(data, folder)
 
 
 def written_parts(*recipes: Recipe) -> dict[str, str]:

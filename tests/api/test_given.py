@@ -11,7 +11,7 @@ import pytest
 from api_data import SMALL, reviews_of
 
 import fairtrial as ft
-from fairtrial.data.given import rows_of, write_given
+from fairtrial.data.dataset import rows_of, save_dataset
 from sampling import cases
 
 
@@ -49,7 +49,7 @@ def test_a_hugging_face_dataset_tells_the_names_of_its_classes() -> None:
 
 
 def test_data_are_written_once_and_named_by_their_content(tmp_path: Path) -> None:
-    first, again, other = (write_given(texts, tmp_path) for texts in (["a\nb", "ü"], ["a\nb", "ü"], ["c"]))
+    first, again, other = (save_dataset(texts, tmp_path) for texts in (["a\nb", "ü"], ["a\nb", "ü"], ["c"]))
     assert first == again != other
     assert [json.loads(line)["text"] for line in Path(first).read_text().splitlines()] == ["a\nb", "ü"]
 

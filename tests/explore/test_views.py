@@ -161,7 +161,6 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     page.get_by_label("Seeds", exact=True).fill("30")
     until(lambda: "30 seeds" in page.inner_text(".seen"))
     page.get_by_label("single seeds").check()
-    assert page.locator("text=In hindsight").count() == 1
     wanted = page.locator(".item p").first.inner_text().split(" ", 1)[1]
     page.get_by_label("Containing").fill(wanted[:30])
     until(lambda: wanted[:30].lower() in page.locator(".item p").last.inner_text().lower())

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import PurePath
 from statistics import median
 
@@ -14,13 +13,12 @@ import numpy as np
 
 from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.duplicates import EXACT, LEAST_WORDS, NEAR, Duplicates, find_duplicates, words
-from fairtrial.data.readers import SPEAKERS, find_format, read
 from fairtrial.data.splits import conflicts, text_key_of
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import text_key
 from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst
 from fairtrial.prepare import Prepared, prepare
-from fairtrial.recipe import Data, Recipe
+from fairtrial.recipe import Recipe
 
 KeyOf = Callable[[Document], Hashable]  # equal for texts that are duplicates
 
@@ -48,8 +46,6 @@ CHECKS = {  # name and limit
     "D6u": ("unknown words", f"train + {MORE_UNKNOWN:.0%}"),
     "D6l": ("length", f"{LENGTH_RATIO:g} times"),
     "D6c": ("class shares", f"{CLASS_DRIFT:.0%}"),
-    "D6f": ("rows shared with the other task's training file", "to know"),
-    "D6s": ("speakers in train_LM", "to know"),
 }
 
 
@@ -123,7 +119,6 @@ def all_findings(prepared: Prepared, duplicates: dict[str, Duplicates]) -> list[
         found += audit_leaks(prepared.known, splits.labels, splits.class_names)
     found += audit_vocabulary(prepared)
     found += audit_drift(splits)
-    found += audit_course_files(prepared.recipe.data, prepared.recipe.task)
     return found
 
 
@@ -328,26 +323,3 @@ def _class_shares(name: str, splits: Splits, documents: Sequence[Document]) -> F
     called = ((splits.class_names.get(label, label), *shares) for label, *shares in by_label[:12])
     examples = [f"{label}: {train:.1%} of train, {test:.1%} of {name}" for label, train, test in called]
     return value_finding("D6c", name, distance, f"{distance:.1%}", verdict, meaning, examples)
-
-
-def audit_course_files(data: Data, task: str) -> Iterator[Finding]:
-    """D6f, D6s: the course's folder has files for two tasks, and each task's training file holds the other's tests."""
-    if find_format(data) != "course":
-        return
-    other, file = ("lm", "train_LM") if task == "classify" else ("classify", "train_CLS")
-    corpus = read(data, task)
-    labels: defaultdict[str, set[str]] = defaultdict(set)  # of each text in the other task's training file
-    for document in read(data, other).train:
-        labels[text_key(document.text)].add(document.label)
-    meaning = f"Test items in the other task's training file: for {task}, neither train nor fit a vocabulary on it."
-    for name, documents in corpus.tests.items():
-        count = sum(text_key(document.text) in labels for document in documents)
-        found = share_finding("D6f", name, count, len(documents), REPORT, meaning)
-        yield replace(found, name=f"rows shared with {file}")
-    if task == "lm":
-        shared = [labels[key] for document in corpus.train if (key := text_key(document.text)) in labels]
-        counts = Counter(chain.from_iterable(shared))
-        known = sorted(set[str]().union(*labels.values()))
-        by_speaker = ", ".join(f"{counts[label]:,} of {SPEAKERS.get(label, label)}" for label in known)
-        meaning = f"Training rows that train_CLS labels: {by_speaker}. A speaker who is missing is harder to predict."
-        yield share_finding("D6s", "train", len(shared), len(corpus.train), REPORT, meaning)

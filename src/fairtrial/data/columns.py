@@ -14,35 +14,11 @@ from fairtrial.registry import did_you_mean
 
 KINDS = ("text", "label", "split", "group")  # each is also the name that needs no guess
 # other usual names; a group is the speech, thread or book that a text comes from
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    "text": (
-        "sentence",
-        "content",
-        "document",
-        "review",
-        "comment",
-        "tweet",
-        "message",
-        "body",
-        "phrase",
-        "utterance",
-    ),
-    "label": (
-        "class",
-        "target",
-        "category",
-        "sentiment",
-        "topic",
-        "speaker",
-        "author",
-        "rating",
-        "stars",
-        "emotion",
-        "intent",
-        "polarity",
-    ),
-    "split": ("partition", "subset", "fold", "set"),
-    "group": (),
+SYNONYMS = {
+    "text": "sentence content document review comment tweet message body phrase utterance".split(),
+    "label": "class target category sentiment topic speaker author rating stars emotion intent polarity".split(),
+    "split": ["partition", "subset", "fold", "set"],
+    "group": [],
 }
 ROW_NAMES = ("id", "idx", "index", "uid", "guid", "")
 NOT_THE_THING = {*ROW_NAMES, "count", "number", "length", "date", "time", "url", "link", "language", "title", "hash"}

@@ -7,7 +7,6 @@ import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,12 @@ from fairtrial import audit_data, clean
 from fairtrial.data import Document
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library, is_name
-from fairtrial.explore.requests import JobHandle, RequestParams
+from fairtrial.explore.requests import JobHandle, Plain, RequestParams
 from fairtrial.prepare import Prepared, prepare, recipes_for, tasks_of
 from fairtrial.progress import listening
 from fairtrial.recipe import Data
 from fairtrial.record import list_records
 
-Plain = dict[str, Any]
 MOST_PAIRS = 25  # at a time
 LEAST_TEXTS, MOST_TELLING = 5, 10  # of telling words
 KINDS = {1: "exact", 2: "near"}

@@ -11,11 +11,10 @@ from fairtrial import catalogue
 from fairtrial.engines import Job, JobResult, OnProgress, open_engine, run_job
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library
-from fairtrial.explore.requests import JobHandle, RequestParams, TooSlow
+from fairtrial.explore.requests import JobHandle, Plain, RequestParams, TooSlow
 from fairtrial.model import parts as registered
 from fairtrial.plugins import keep_written
 
-Plain = dict[str, object]
 PASSPORT_SECONDS, DRAWING_SECONDS = 300.0, 15.0  # a part of a user's own may hang
 
 

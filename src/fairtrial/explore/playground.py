@@ -8,17 +8,15 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library, Model
-from fairtrial.explore.requests import JobHandle, RequestParams
+from fairtrial.explore.requests import JobHandle, Plain, RequestParams
 from fairtrial.inspection import AttentionMaps, ablate_heads, head_off
 from fairtrial.record import sibling
 
-Plain = dict[str, Any]
 NEXT = 24  # most probable next tokens
 MOST_WEIGHTS = 1 << 22  # attention weights of one answer
 MOST_SEEDS = 20

@@ -7,9 +7,8 @@ from typing import Any
 from fairtrial import puzzles
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
-from fairtrial.explore.requests import JobHandle, RequestParams
+from fairtrial.explore.requests import JobHandle, Plain, RequestParams
 
-Plain = dict[str, Any]
 MOST_KEYS, MOST_WORDS = 40, 32
 COURSE: dict[int, Plain] = {}
 

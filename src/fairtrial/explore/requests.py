@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, FairtrialError
 
+Plain = dict[str, Any]  # what JSON can say
 Value = TypeVar("Value")
 WAITING = 64  # jobs that may wait or run; a person's browser has a handful
 QUICK_SECONDS, LONG_SECONDS = 20.0, 600.0

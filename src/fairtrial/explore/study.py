@@ -6,7 +6,7 @@ ideas, not for claims, and every answer says which of the two it is."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
-from fairtrial.explore.requests import JobHandle, RequestParams
+from fairtrial.explore.requests import JobHandle, Plain, RequestParams
 from fairtrial.record import Record
 from fairtrial.report import StudyFiles, band_of, curves_of, loss_curve
 from fairtrial.results.sentences import difference_words
@@ -37,10 +37,8 @@ from fairtrial.statistics import (
 from fairtrial.study import by_set, stacked
 from fairtrial.typed import unstructure
 
-Plain = dict[str, Any]
 METRICS = {"guess": ("accuracy", "macro-F1", "log loss"), "nll": ("perplexity", "bits per byte")}
 MOST_ITEMS = 20  # at a time
-MOST_LOOKS = 40
 ORDERS = ("variant better", "variant worse", "either", "as in the file")
 MOST_OPEN = 4  # studies whose outcomes are held
 
@@ -279,28 +277,7 @@ def power(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
         "unit": chosen.contrast.metric.unit,
         "level": chosen.level,
         "had": [test.seeds, chosen.contrast.items],
-        "by_look": [row for row in by_look(chosen) if row is not None],
     }
-
-
-def by_look(chosen: Chosen) -> Iterator[Plain | None]:
-    """In hindsight: what the first 2, 3 ... seeds said. No verdict: who looks so often is often wrong."""
-    seeds = [seed for seed in chosen.outcomes[0].seeds if seed in chosen.outcomes[1].seeds]
-    for count in range(2, min(len(seeds), MOST_LOOKS) + 1):
-        first = [each.rows(tuple(seeds[:count])) for each in chosen.outcomes]
-        names = (chosen.variant, chosen.against, chosen.test, chosen.subset)
-        found = compare(names, chosen.metric, (first[0], first[1]), chosen.keep, chosen.clusters)
-        low, high = found.test.interval() if found.test else (None, None)
-        yield (
-            None
-            if found.difference is None
-            else {
-                "seeds": count,
-                "difference": found.difference,
-                "low": low,
-                "high": high,
-            }
-        )
 
 
 def items(library: Library, params: RequestParams, handle: JobHandle) -> Plain:

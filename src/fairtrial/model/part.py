@@ -253,26 +253,9 @@ def same_place(one: type, other: type) -> bool:
 
 
 # in the order in which a pass calls them
-HOOKS = (
-    "embed",
-    "prefix",
-    "arrange",
-    "key_heads",
-    "project",
-    "rotate",
-    "attach",
-    "features",
-    "score",
-    "bias",
-    "allow",
-    "window",
-    "weigh",
-    "mix",
-    "read",
-    "merge",
-    "feed_forward",
-    "residual",
-    "pool",
+HOOKS = tuple(
+    "embed prefix arrange key_heads project rotate attach features score bias allow window weigh mix read merge "
+    "feed_forward residual pool".split()
 )
 EXCLUSIVE = ("key_heads", "features", "weigh", "mix", "merge", "feed_forward", "arrange", "pool")
 ENCODER_ONLY = {"prefix", "pool"}  # what a language model never calls

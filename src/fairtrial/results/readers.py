@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fairtrial.data.given import table_rows
+from fairtrial.data.dataset import table_rows
 from fairtrial.disk import JSON_BYTES, load_json, parse_json, sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean

@@ -25,12 +25,12 @@ function lead(told, task) {
     table(["variant", "test set", "verdict", `difference from ${told.baseline}, 95%`, "p, corrected", "from"], rows, { label: "Verdicts", class: "cards" }));
 }
 
-function looks(told, back) {
+function looks(told) {
   const seeds = told.look?.seeds;
   const rows = told.looks.map((look) => [look.seeds, look.alpha, told.until_clear ? (seeds === look.seeds ? "this one" : seeds > look.seeds ? "passed" : "to come") : "not planned"]);
   const line = told.until_clear ? "This study looks at 5, 10 and 20 seeds until its verdict is clear; each look spends a share of the 5% of false alarms."
     : "The number of seeds was fixed in advance: one look, at 5%. With --until-clear a study may look three times, each at its share:";
-  return el("section", {}, el("h2", {}, "Interim looks"), el("p", {}, line), table(["seeds", "share of false alarms", "in this study"], rows, { label: "Interim looks" }), back);
+  return el("section", {}, el("h2", {}, "Interim looks"), el("p", {}, line), table(["seeds", "share of false alarms", "in this study"], rows, { label: "Interim looks" }));
 }
 
 export async function show(main) {
@@ -85,7 +85,7 @@ export async function show(main) {
   }
 
   const wanted = { seeds: state.number("seeds", 0), count: state.number("count", 0) };
-  const [drawn, lookedBack] = [place("drawn"), place("looked-back")];
+  const drawn = place("drawn");
   async function power() {
     try {
       const found = await ask("power", { ...asked(), ...(wanted.seeds ? { seeds: wanted.seeds } : {}), ...(wanted.count ? { count: wanted.count } : {}) }, "power");
@@ -102,8 +102,6 @@ export async function show(main) {
           lineChart([{ name: "smallest", colour: colour("v0"), points: found.by_seeds.filter(([number]) => number >= 3) }, { name: "chosen", colour: colour("worse"), points: [[found.seeds, 0], [found.seeds, found.smallest]] }], { unit: found.unit, label: "Power", height: 200, axis: "seeds" })),
         el("p", { class: "soft small" }, "From this comparison's own variances of seeds, items and the rest, at the level that decides one comparison of the study."),
         found.smallest > 0 ? "" : el("p", { class: "note" }, "Both variants answered every item alike: without any variance there is nothing to reckon from."));
-      lookedBack.replaceChildren(el("figure", {}, el("figcaption", {}, `In hindsight: ${chosen.variant} − ${chosen.against} after the first seeds, 95% intervals. A study that looks once does not act on these.`),
-        intervalChart(found.by_look.map((row) => ({ name: `${row.seeds} seeds`, value: row.difference, low: row.low, high: row.high, kind: "v0" })), { unit: found.unit, label: "Difference after the first seeds", zero: true })));
     } catch (error) {
       drawn.replaceChildren(problem(error));
       if (!powered.children.length) powered.append(drawn);
@@ -178,7 +176,7 @@ export async function show(main) {
       choice("Test set", Object.keys(facts.sets), chosen.set, keep("set")),
       choice("Metric", facts.metrics, chosen.metric, keep("metric")),
       choice("Items", [["all", "all"], ["clean", "clean: no copies"], ["contaminated", "copies of training texts"]], chosen.items, keep("items"))),
-    compared, el("h2", {}, "Power: what could be seen"), powered, looks(told, lookedBack), el("h2", {}, "Learning curves"), curved,
+    compared, el("h2", {}, "Power: what could be seen"), powered, looks(told), el("h2", {}, "Learning curves"), curved,
     el("h2", {}, "Items: where they differ"),
     el("div", { class: "bar" },
       choice("Order", ["either", "variant better", "variant worse", "as in the file"], order.value, (value) => { order.value = value; itemsFrom = 0; state.set({ order: value }); items(); }),

@@ -24,7 +24,7 @@ HALF = re.compile("[\ud800-\udfff]")
 Row = dict[str, object]
 
 
-def write_given(data: object, folder: Path) -> str:
+def save_dataset(data: object, folder: Path) -> str:
     """The file in `folder` that holds these data."""
     lines = [json_line(row) for row in rows_of(data)]
     if not lines:
