@@ -79,7 +79,7 @@ def register_builders(module: ModuleType, path: Path) -> None:
             models.add(f"{path.name}:{name}")(value)
 
 
-def builds(value: Any) -> bool:
+def builds(value: Callable[..., object]) -> bool:
     try:
         return set(BUILD) <= set(inspect.signature(value).parameters)
     except (TypeError, ValueError):
@@ -365,7 +365,7 @@ class Written:
         self.blocks: list[str] = []
         self.done: set[str] = set()
 
-    def add(self, name: str, value: Any) -> None:
+    def add(self, name: str, value: object) -> None:
         """What `name` stands for, and first what it needs."""
         if name in self.done:
             return
@@ -462,7 +462,7 @@ def free_names(text: str) -> list[str]:
     return [name for name in dict.fromkeys(walk(table, True)) if not hasattr(builtins, name)]
 
 
-def place_of(name: str, value: Any) -> tuple[str, str] | None:
+def place_of(name: str, value: object) -> tuple[str, str] | None:
     """(module, name) that a class, a function or a constant can be imported from, not counting notebooks."""
     known = getattr(value, "__name__", name)
     own = getattr(value, "__module__", None)
@@ -479,7 +479,7 @@ def place_of(name: str, value: Any) -> tuple[str, str] | None:
     return None
 
 
-def is_literal(value: Any) -> bool:
+def is_literal(value: object) -> bool:
     try:
         with PARSING:
             return bool(ast.literal_eval(repr(value)) == value)

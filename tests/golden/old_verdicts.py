@@ -13,10 +13,12 @@ from fairtrial.results.values import Comparison, MatchSummary, Scores, TaskVerdi
 from fairtrial.results.verdict_file import from_json
 
 # What a verdict no longer holds: the audit of the data (it is in contamination.json), scores of single tries (in
-# search.json), seeds that would detect what was observed (power after the fact), remarks and reasons (sentences).
+# search.json), seeds that would detect what was observed (power after the fact), remarks and reasons (sentences). And
+# what an audit of data no longer reports: how the two tasks of one course's folder share rows (D6f, D6s).
 GONE = re.compile(
     r"(verdict\.json|json/0)/(tasks/[^/]+/(contamination/|search/variants/[^/]+/scores|.*/(remarks|why)$)"
     r"|.*more_seeds_for_observed)"
+    r"|(json/\d|contamination\.json/[^/]+)/findings/D6[fs] "
 )
 KINDS = {VerdictKind.EQUIVALENT: "same", VerdictKind.UNDECIDED: "undetected"}
 STANDINGS = {VerdictKind.BETTER: "beats", VerdictKind.WORSE: "loses", VerdictKind.NOT_COMPARABLE: "not_comparable"}

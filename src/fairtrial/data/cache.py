@@ -101,7 +101,7 @@ def _save(path: Path, what: str, arrays: Arrays) -> None:
     write_bytes(path, len(head).to_bytes(8, "little"), head, *content, beside=f".{os.getpid()}-{get_ident()}.tmp")
 
 
-def _checksum(key: str, table: Mapping[str, Any], content: Sequence[Any]) -> str:
+def _checksum(key: str, table: Mapping[str, object], content: Sequence[Any]) -> str:
     whole = hashlib.sha256(json.dumps([key, table]).encode())
     for piece in content:
         whole.update(piece)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -53,13 +54,13 @@ class Model:
     name: str
     untrained: bool
     bytes: int
-    lock: Any = field(default_factory=threading.RLock, repr=False, compare=False)
+    lock: AbstractContextManager[object] = field(default_factory=threading.RLock, repr=False, compare=False)
 
 
 @dataclass
 class Models:
     loaded: OrderedDict[tuple[str, bool, int], Model] = field(default_factory=OrderedDict)
-    lock: Any = field(default_factory=threading.RLock, repr=False)
+    lock: AbstractContextManager[object] = field(default_factory=threading.RLock, repr=False)
 
     def get(self, library: Library, name: str, untrained: bool = False) -> Model:
         """The network of a record; `untrained`: with the weights that its training began with."""

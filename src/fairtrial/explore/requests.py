@@ -45,7 +45,7 @@ class TooMuch(FairtrialError):
 class JobHandle:
     """What a job is told from outside, and tells."""
 
-    def __init__(self, seconds: float, turn: int = 0, on_value: Callable[[Any], None] = lambda value: None) -> None:
+    def __init__(self, seconds: float, turn: int = 0, on_value: Callable[[object], None] = lambda value: None) -> None:
         self.turn = turn
         self.ended = threading.Event()
         self.deadline = time.monotonic() + seconds
@@ -79,11 +79,13 @@ class Pool:
         seconds = LONG_SECONDS if lane == "long" else QUICK_SECONDS
         return await self._run(job, JobHandle(seconds, turn), channel, lane)
 
-    async def stream(self, job: Job[Value], channel: str = "", lane: str = "long", turn: int = 0) -> AsyncIterator[Any]:
+    async def stream(
+        self, job: Job[Value], channel: str = "", lane: str = "long", turn: int = 0
+    ) -> AsyncIterator[object]:
         """What the job sends, as it comes, and its answer last. Ends the job where nobody listens any more."""
-        loop, values = asyncio.get_running_loop(), asyncio.Queue[Any]()
+        loop, values = asyncio.get_running_loop(), asyncio.Queue[tuple[object] | None]()
 
-        def send(value: Any) -> None:
+        def send(value: object) -> None:
             loop.call_soon_threadsafe(values.put_nowait, (value,))
 
         handle = JobHandle(LONG_SECONDS, turn, send)
@@ -143,7 +145,7 @@ TEXT = 4000  # letters of a text
 
 @dataclass(frozen=True)
 class RequestParams:
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
     @classmethod
     def read(cls, body: bytes) -> RequestParams:
@@ -198,7 +200,7 @@ class RequestParams:
     def pairs(self, name: str, most: int = 512) -> list[tuple[int, int]]:
         return [(int(one), int(two)) for one, two in self.rows(name, 2, most)]
 
-    def options(self, name: str) -> dict[str, Any]:
+    def options(self, name: str) -> dict[str, object]:
         """Plain values by name: of a part."""
         value = self._of(name, {}, dict)
         if len(value) > 16 or any(not key.isidentifier() or len(key) > 60 for key in value):
@@ -208,7 +210,7 @@ class RequestParams:
                 raise BadInput(f"{key} must be a number, a word or yes or no")
         return dict(value)
 
-    def _of(self, name: str, default: Any, kind: Any) -> Any:
+    def _of(self, name: str, default: object, kind: type | tuple[type, ...]) -> Any:
         value = self.values.get(name)
         if value is None:
             if default is None:
@@ -238,5 +240,5 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no plain form")
 
 
-def to_json(value: Any) -> bytes:
+def to_json(value: object) -> bytes:
     return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

@@ -6,7 +6,6 @@ ideas, not for claims, and every answer says which of the two it is."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -353,7 +352,7 @@ def curves(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Learning curves of every variant: each seed, their mean and range."""
     study = opened(library, params)
     task = params.one_of("task", list(study.verdict.tasks), next(iter(study.verdict.tasks)))
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Plain] = {}
     for variant in study.verdict.tasks[task].scores:
         handle.check()
         events = {seed: record.events() for seed, record in study.records(task, variant).items()}

@@ -24,7 +24,7 @@ LIBRARY = "hf:"  # what the names of their classes begin with
 CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
 HEADS = {"lm": "ForCausalLM", "classify": "ForSequenceClassification"}
 # what some families need to be told of, or are asked wrongly for: the beginning of a class's name -> declarations
-DECLARED: dict[str, dict[str, Any]] = {
+DECLARED: dict[str, dict[str, object]] = {
     "Rwkv": {"cache": "state"},
     "RecurrentGemma": {"cache": "none"},  # it takes one and gives none: its state is inside its layers
     "XLMWith": {"cache": "none"},  # what it calls so is filled by its caller
@@ -92,7 +92,7 @@ def hf_class(name: str) -> Any:
     return kind
 
 
-def from_folder(folder: Path, given: Mapping[str, Any]) -> PartChoice:
+def from_folder(folder: Path, given: Mapping[str, object]) -> PartChoice:
     """A folder of save_pretrained -> its class, with its configuration, and what is given, as options. Its weights stay
     there: they belong to its own vocabulary."""
     path = folder / "config.json"
@@ -107,7 +107,7 @@ def from_folder(folder: Path, given: Mapping[str, Any]) -> PartChoice:
     return PartChoice(name=f"hf:{name}", options={**options, **given})
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """As it may stand in TOML, which has no null."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items() if each is not None}
@@ -115,7 +115,7 @@ def plain(value: Any) -> Any:
 
 
 def build_hf(
-    kind: Any, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: Any
+    kind: Any, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: object
 ) -> nn.Module:
     if task == "lm" and kind.__name__.endswith(HEADS["classify"]):
         raise BadInput(f"{kind.__name__} is a classifier, and the task is 'lm'", f"take a class such as {HEADS['lm']}")
@@ -127,7 +127,7 @@ def build_hf(
     config = model.config
     takes = inspect.signature(kind.forward).parameters
     can_map = bool(getattr(kind, "_can_record_outputs", None) or "output_attentions" in takes)
-    said: dict[str, Any] = {
+    said: dict[str, object] = {
         "pads": ("both" if task == "lm" else "right") if "attention_mask" in takes else "none",
         "chunk": chunk_of(config),
         "maps": can_map and getattr(config, "num_attention_heads", 0) > 0,
@@ -147,7 +147,7 @@ def build_hf(
 
 
 def build_small(
-    kind: Any, vocabulary: int, length: int, classes: int, shape: Shape, task: str, options: Mapping[str, Any]
+    kind: Any, vocabulary: int, length: int, classes: int, shape: Shape, task: str, options: Mapping[str, object]
 ) -> Any:
     try:
         return kind(small_config(kind.config_class, vocabulary, length, classes, shape, task, options))

@@ -67,7 +67,7 @@ class Declared:
                 raise BadInput(f"a model declares {name} = {getattr(self, name)!r}{found}")
 
     @classmethod
-    def of(cls, *sources: Any) -> Declared:
+    def of(cls, *sources: object) -> Declared:
         """What several say, the later over the earlier."""
         said: dict[str, Any] = {}
         known = [each.name for each in fields(cls)]
@@ -156,7 +156,7 @@ class ExternalModel(nn.Module):
 
     def logits(self, ids: Tensor, mask: Tensor | None = None, *, positions: bool = False) -> Tensor:
         """One call. `mask` [batch time]: which tokens are real; `positions`: give their positions, too."""
-        given: dict[str, Any] = {}
+        given: dict[str, object] = {}
         if mask is not None:
             given[self.mask_name] = mask.to(MASKS[self.mask_name])
         if positions:
@@ -221,7 +221,7 @@ class ExternalModel(nn.Module):
     def cached(self, ids: Tensor, cache: ModelCache, mask: Tensor | None = None, *, positions: bool = False) -> Tensor:
         """Logits of the next tokens [batch time entry]; `mask` [batch all-tokens-so-far]. A recurrent state, of which a
         network of Hugging Face says `cache_params`, is told of the next tokens only, as its `generate` does."""
-        given: dict[str, Any] = {self.declared.cache: cache.state}
+        given: dict[str, object] = {self.declared.cache: cache.state}
         if "use_cache" in self.takes or self.open:
             given["use_cache"] = True
         if "cache_position" in self.takes:  # older releases of transformers cannot count by their cache
@@ -315,7 +315,7 @@ class ExternalModel(nn.Module):
         if not self.declared.maps:
             hint = 'one that has some gives them for output_attentions=True and declares "maps": True (own-model.md)'
             raise BadInput(f"{self.name} offers no attention maps", hint)
-        given: dict[str, Any] = {"output_attentions": True}
+        given: dict[str, object] = {"output_attentions": True}
         if lengths is not None and self.mask_name:
             given[self.mask_name] = real_tokens(ids, lengths).to(MASKS[self.mask_name])
         with attention_kernel(self, "eager"):
@@ -348,7 +348,7 @@ def attention_kernel(network: ExternalModel, kind: str) -> Iterator[bool]:
 def build_external(
     name: str,
     builder: Builder,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     task: str,
     sizes: Sequence[int],
     shape: Shape,

@@ -38,7 +38,7 @@ class Question:
     answers: Found
     lesson: str
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         answers = [plain_of(answer) for answer in self.rows]
         return {"question": self.number, "title": self.title, "answers": answers, "checked_precision": self.check()}
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -116,43 +115,51 @@ def latest(words: list[int], place: int, shift: int, first: int) -> int:
 DESIGNS: Registry[Design] = Registry("head")
 
 
-def _add(name: str, *design: Any) -> None:
-    DESIGNS.add(name)(Design(name, *design))
+def _add(design: Design) -> None:
+    DESIGNS.add(design.name)(design)
 
 
 _add(
-    "previous token",
-    "Each token looks one place back and copies the word it finds there; the first sees only itself. The query "
-    "holds the place before its own, the key its own place: their product is large where they agree.",
-    (Head(look_back),),
-    False,
-    lambda words, place: max(place - 1, 0),
+    Design(
+        "previous token",
+        "Each token looks one place back and copies the word it finds there; the first sees only itself. The query "
+        "holds the place before its own, the key its own place: their product is large where they agree.",
+        (Head(look_back),),
+        False,
+        lambda words, place: max(place - 1, 0),
+    )
 )
 _add(
-    "first token",
-    "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
-    (Head(look_first),),
-    False,
-    lambda words, place: 0,
+    Design(
+        "first token",
+        "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
+        (Head(look_first),),
+        False,
+        lambda words, place: 0,
+    )
 )
 _add(
-    "same word before",
-    "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
-    "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
-    "token's own place counts against it, so that no token finds itself.",
-    (Head(look_late_but_not_here, match=True),),
-    True,
-    lambda words, place: latest(words, place, 0, place - 1),
+    Design(
+        "same word before",
+        "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
+        "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
+        "token's own place counts against it, so that no token finds itself.",
+        (Head(look_late_but_not_here, match=True),),
+        True,
+        lambda words, place: latest(words, place, 0, place - 1),
+    )
 )
 _add(
-    "induction",
-    "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
-    "now knows the word before it. The second looks for a token whose word before is the query's own word, and "
-    "copies its word: what followed last time is what comes next. Where the word is new, it looks at ^ and says "
-    "so.",
-    (Head(look_back, writes="before"), Head(look_late, match=True, reads="before")),
-    True,
-    lambda words, place: latest(words, place, 1, place),
+    Design(
+        "induction",
+        "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
+        "now knows the word before it. The second looks for a token whose word before is the query's own word, and "
+        "copies its word: what followed last time is what comes next. Where the word is new, it looks at ^ and says "
+        "so.",
+        (Head(look_back, writes="before"), Head(look_late, match=True, reads="before")),
+        True,
+        lambda words, place: latest(words, place, 1, place),
+    )
 )
 
 
@@ -258,7 +265,7 @@ class Show:
     maps: list[list[list[float]]]  # layer query key
     check: Check
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         shape, check = self.network.body.shape, {**asdict(self.check), "passed": self.check.passed}
         plain = {"head": self.name, "layers": shape.layers, "width": shape.width}
         plain |= {"parameters": count_parameters(self.network), "words": self.words, "predicted": self.predicted}

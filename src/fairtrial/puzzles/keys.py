@@ -8,6 +8,7 @@ of their convex hull. Attention on some keys alone needs a direction in which th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -170,7 +171,7 @@ def smallest_face(points: Array, chosen: Places, same: float = SAME) -> Places:
     return face
 
 
-def _program(cost: Array, below: Array, bounds: list[tuple[Any, Any]]) -> Any:
+def _program(cost: Array, below: Array, bounds: Sequence[tuple[float | None, float | None]]) -> Any:
     from scipy.optimize import linprog
 
     # the simplex method: its answers are corners, so that the pressure rests on few keys
