@@ -26,8 +26,8 @@ def run(width: int, trials: int, task: str) -> float:
             Job((task, "x", str(seed)), "trial", text, seed, str(Path(workspace) / str(seed))) for seed in range(trials)
         ]
         begun = time.monotonic()
-        for answer in Processes(width).run(jobs, lambda job, kind, facts: None, lambda: False):
-            if answer.facts is None:
+        for answer in Processes(width).run(jobs, lambda event: None, lambda: False):
+            if answer.value is None:
                 raise SystemExit(answer.error)
         return time.monotonic() - begun
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput, Interrupted
+from fairtrial.events import JobNotice, StudyEvent, StudyNotice, StudyPlanned
 from fairtrial.progress import (
     OnEvent,
     Stop,
@@ -59,13 +60,14 @@ if TYPE_CHECKING:
     from fairtrial.results.study import Study
     from fairtrial.results.values import Comparison, Verdict
     from fairtrial.run import Run
+    from fairtrial.stored_study import PlanSummary
 
 Source = str | Path
 DataLike = Any  # a path, a list of texts or of (label, text), a data frame, a Dataset, or a dict of them by split
 Variants = Source | Sequence[object] | Mapping[str, object] | None
 Runs = Any  # the folder of a record, or of many; a run; or several of them
 Results = Any  # files, a pattern, a data frame, arrays by variant: what `fairtrial.results` reads
-OnStudyEvent = Callable[[str, dict[str, Any]], None]
+OnStudyEvent = Callable[[StudyEvent], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,11 +345,12 @@ def study(
     from fairtrial.engines.job import open_engine
     from fairtrial.formatting import read_time
     from fairtrial.results.study import Study
-    from fairtrial.study.design import design_study, read_study_table, with_written
+    from fairtrial.study.design import with_written
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import check_few_seeds, default_study_folder
     from fairtrial.study.plan import recipes_of as recipes_of_study
     from fairtrial.study.run import Options, run_study
+    from fairtrial.study.tables import design_study, read_study_table
 
     check_range("seeds", seeds, 1)
     check_range("jobs", options.jobs, 1)
@@ -361,7 +364,8 @@ def study(
     until_clear = options.until_clear
     if folder is not None and seeds is None and options.budget is None:
         # its interim looks are corrected for
-        until_clear = until_clear or bool(StudyFolder(folder).read_plan().get("until_clear"))
+        before = StudyFolder(folder).read_plan().summary
+        until_clear = until_clear or (before is not None and before.until_clear)
     steps, epochs = fields.pop("steps", None), fields.pop("epochs", None)
     chosen = design_study(
         table,
@@ -385,15 +389,15 @@ def study(
     sources = written_parts(*(recipe for named in recipes_of_study(chosen, {}).values() for recipe in named.values()))
     target = Path(out) if out is not None else folder or with_source_hash(default_study_folder(chosen), sources)
     chosen = with_written(chosen, StudyFolder(target).keep_parts(sources))
-    plan: dict[str, Any] = {}
+    plans: list[PlanSummary] = []
     notices: list[str] = []
 
-    def listen(kind: str, facts: dict[str, Any]) -> None:
-        if kind == "plan":
-            plan.update(facts)
-        elif kind == "notice":
-            notices.append(facts["text"])
-        tell(kind, facts)
+    def listen(event: StudyEvent) -> None:
+        if isinstance(event, StudyPlanned):
+            plans.append(event.summary)
+        elif isinstance(event, StudyNotice | JobNotice):
+            notices.append(event.text)
+        tell(event)
 
     quiet = quiet or options.on_event is not None
     with open_bar(quiet) as bar, stopping_unless(options.stop) as asked:
@@ -403,14 +407,14 @@ def study(
         )
         try:
             with waiting(bar, quiet):
-                run_study(chosen, target, engine, how, listen, asked)
+                judged = run_study(chosen, target, engine, how, listen, asked)
         except Interrupted as error:
             if dry_run or not (target / "study.toml").is_file():
                 raise
             also = " --until-clear" if until_clear else ""
             hint, python = f"continue with: fairtrial study {target}{also}", "the same call continues the study"
             raise Interrupted(error.what, hint, python) from error
-    return Study(target, plan, tuple(dict.fromkeys(notices)))
+    return Study(target, plans[-1], tuple(dict.fromkeys(notices)), judged)
 
 
 def verdict(
@@ -558,7 +562,7 @@ def demo(
     study: learned positions, rotary or ALiBi? (a small demonstration)
     plan: 30 trials (3 variants x 5 seeds x 2 tasks), ...
     """
-    from fairtrial.study.design import DEMO
+    from fairtrial.study.tables import DEMO
 
     return study(source=DEMO, out=out, dry_run=dry_run, options=options, quiet=quiet)
 

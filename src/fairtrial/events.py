@@ -1,14 +1,20 @@
-"""What happens in a trial, as typed values: the loop yields some, `trial.py` adds others, and a listener gets all.
-Those that the record's log keeps are `Logged`: the same for the same recipe and seed."""
+"""What happens in a trial or a study, as typed values. Of a trial the loop yields some, `trial.py` adds others, and a
+listener gets all; those that the record's log keeps are `Logged`: the same for the same recipe and seed. Of a study,
+`JobEvent`s are about one of its jobs and come from the process that runs it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from fairtrial.finding import Finding
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.stored import BaselineScores, Metrics, TrialResult
+from fairtrial.stored_study import PlanSummary
 from fairtrial.typed import Count, WrongValue, structure, unstructure
+
+if TYPE_CHECKING:
+    from fairtrial.results.values import Verdict
 
 
 @dataclass(frozen=True)
@@ -153,3 +159,126 @@ def read_event(row: dict[str, object]) -> Logged:
         own: dict[str, object] = {name: plain.pop(name) for name in ("step", "split") if name in plain}
         return structure(Scored, own | {"metrics": plain})
     raise WrongValue("event", f"is not known: {kind!r}")
+
+
+@dataclass(frozen=True)
+class StudyEvent:
+    kind: ClassVar[str] = ""
+
+
+@dataclass(frozen=True)
+class StudyPlanned(StudyEvent):
+    """What is about to happen."""
+
+    kind: ClassVar[str] = "plan"
+    summary: PlanSummary
+
+
+@dataclass(frozen=True)
+class StudyNotice(StudyEvent):
+    """Something that a user should know."""
+
+    kind: ClassVar[str] = "notice"
+    text: str
+
+
+@dataclass(frozen=True)
+class TimingStarted(StudyEvent):
+    """A few steps of these variants are timed."""
+
+    kind: ClassVar[str] = "timing"
+    jobs: int
+
+
+@dataclass(frozen=True)
+class SearchStarted(StudyEvent):
+    kind: ClassVar[str] = "search"
+    tries: int  # of each variant
+    trials: int
+    left: int
+
+
+@dataclass(frozen=True)
+class TrialsStarted(StudyEvent):
+    kind: ClassVar[str] = "jobs"
+    trials: int
+    left: int
+    others: int  # audits and baselines
+
+
+@dataclass(frozen=True)
+class StudyJudged(StudyEvent):
+    kind: ClassVar[str] = "verdict"
+    verdict: Verdict
+    page: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class JobEvent(StudyEvent):
+    """About one job: who it is for (task, variant, seed) and what kind of work it is."""
+
+    key: tuple[str, ...]
+    work: str
+
+
+@dataclass(frozen=True)
+class JobStarted(JobEvent):
+    kind: ClassVar[str] = "begin"
+
+
+@dataclass(frozen=True)
+class JobStepped(JobEvent):
+    kind: ClassVar[str] = "step"
+    step: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class JobScoring(JobEvent):
+    """A trial is scoring a split at its end; `share` of it is done."""
+
+    kind: ClassVar[str] = "testing"
+    split: str
+    share: float
+
+
+@dataclass(frozen=True)
+class JobNotice(JobEvent):
+    kind: ClassVar[str] = "notice"
+    text: str
+
+
+@dataclass(frozen=True)
+class JobFinding(JobEvent):
+    """One check of an audit has ended."""
+
+    kind: ClassVar[str] = "finding"
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class JobDone(JobEvent):
+    kind: ClassVar[str] = "done"
+    seconds: float
+    scores: dict[str, float] | None = None  # of a trial: accuracy or perplexity by test set
+    bits_per_byte: dict[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class JobFailed(JobEvent):
+    kind: ClassVar[str] = "failed"
+    error: str
+
+
+def study_event_json(event: StudyEvent) -> dict[str, object]:
+    """Plain values, one object on a line."""
+    if isinstance(event, StudyPlanned):
+        plain = unstructure(event.summary)
+    elif isinstance(event, StudyJudged):
+        told, places = event.verdict, {"page": event.page, "folder": event.folder}
+        plain = {"verdict": told.to_json(), "text": list(told.text), **places}
+    else:
+        plain = unstructure(event)
+    assert isinstance(plain, dict)
+    return {"event": event.kind, **plain}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 from fairtrial.environment import code_fingerprint
-from fairtrial.errors import BadInput
+from fairtrial.typed import structure_fields
 
 # A check of a network passes or fails, and its level says how much that weighs. A check of data measures how bad it is:
 # its verdict is the level. REPORT: there is nothing to pass, only to know.
@@ -43,7 +42,7 @@ class Finding:
             return "amber"
         return self.verdict.lower() if self.verdict in (AMBER, RED) else "pass"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, object]:
         """For JSON, which has no infinity: a value that is not finite is null."""
         unused = OF_NETWORK if self.where else OF_DATA
         fields = {key: value for key, value in asdict(self).items() if key not in unused}
@@ -51,13 +50,10 @@ class Finding:
         return fields | ({"examples": list(self.examples)} if self.where else {})
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Finding:
-        known = {key: fields[key] for key in cls.__dataclass_fields__ if key in fields}
-        try:
-            value = math.inf if known["value"] is None else float(known["value"])
-            return cls(**known | {"value": value, "examples": tuple(known.get("examples", ()))})
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"not a finding of an audit: {error}", "run the audit again") from error
+    def from_plain(cls, plain: Mapping[str, object]) -> Finding:
+        if plain.get("value", 0) is not None:
+            return structure_fields(cls, plain)
+        return replace(structure_fields(cls, {**plain, "value": 0.0}), value=math.inf)
 
 
 @dataclass(frozen=True)
@@ -87,10 +83,19 @@ def worst(findings: Sequence[Finding]) -> str:
     return next((level for level in ("red", "amber") if level in severities), "pass")
 
 
-def as_passport(what: str, findings: Sequence[Finding]) -> dict[str, Any]:
-    """The content of a passport.json."""
-    passed, rows = worst(findings) == "pass", [finding.to_dict() for finding in findings]
-    return {"what": what, "code": code_fingerprint(), "passed": passed, "findings": rows}
+@dataclass(frozen=True)
+class Passport:
+    """What the leak audit of one network found; the content of a passport.json."""
+
+    what: str
+    code: str
+    passed: bool
+    findings: tuple[Finding, ...]
+    mark: str | None = None  # in a study: the recipe that was audited
+
+    @classmethod
+    def of(cls, what: str, findings: Sequence[Finding]) -> Passport:
+        return cls(what, code_fingerprint(), worst(findings) == "pass", tuple(findings))
 
 
 def shown_value(finding: Finding) -> str:

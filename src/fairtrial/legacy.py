@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 
 from fairtrial.stored import DataCounts, TrialInfo
+from fairtrial.stored_study import DataAudits, PlanSummary, StoredPlan
 
 Plain = dict[str, object]
 COUNTS = tuple(DataCounts.__dataclass_fields__)
+SUMMARY = tuple(PlanSummary.__dataclass_fields__)
 
 
 def upgrade(kind: type, plain: Plain) -> Plain:
     """A document of version 0.2 as one of this type is written today."""
+    if kind == DataAudits:
+        return {task: without(audit, "format") for task, audit in plain.items()}
     if not is_dataclass(kind):
         return plain
     plain = without_nulls(plain)
@@ -21,7 +26,38 @@ def upgrade(kind: type, plain: Plain) -> Plain:
         if isinstance(machine, dict):  # torch.compile could be asked for
             plain["environment"] = {name: value for name, value in machine.items() if name != "compiled"}
         return {"asked": plain.get("recipe"), **plain, "counts": counts}
-    return plain
+    return upgrade_plan(plain) if kind is StoredPlan else plain
+
+
+def upgrade_plan(plain: Plain) -> Plain:
+    """What described the plan stood beside what a later plan needs."""
+    calibration = per_variant(plain.get("calibration"), {"ledger": "rows"})
+    matched = per_variant(plain.get("matched"), {"from": "original"})
+    summary = {name: plain[name] for name in SUMMARY if name in plain}
+    own: Plain = {name: plain[name] for name in ("tasks", "variants", "seeds", "trials", "looks") if name in plain}
+    return {**own, "calibration": calibration, "matched": matched, **({"summary": summary} if summary else {})}
+
+
+def per_variant(plain: object, renamed: Mapping[str, str]) -> object:
+    """Of each task and variant, fields under their new names; what has another shape is left for the reader."""
+    if not isinstance(plain, dict):
+        return plain or {}
+    return {
+        task: {variant: rename(fields, renamed) for variant, fields in named.items()}
+        if isinstance(named, dict)
+        else named
+        for task, named in plain.items()
+    }
+
+
+def rename(fields: object, renamed: Mapping[str, str]) -> object:
+    if not isinstance(fields, dict):
+        return fields
+    return {renamed.get(name, name): value for name, value in fields.items()}
+
+
+def without(fields: object, name: str) -> object:
+    return {key: value for key, value in fields.items() if key != name} if isinstance(fields, dict) else fields
 
 
 def without_nulls(plain: Plain) -> Plain:

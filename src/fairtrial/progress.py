@@ -17,7 +17,24 @@ from html import escape
 from typing import Any, Protocol, Self, TypeVar
 
 from fairtrial.errors import FairtrialWarning, OutOfTime
-from fairtrial.events import Estimated, Event, FinalScoring, Notice, Started, Stepped
+from fairtrial.events import (
+    Estimated,
+    Event,
+    FinalScoring,
+    JobDone,
+    JobEvent,
+    JobFailed,
+    JobStarted,
+    JobStepped,
+    Notice,
+    SearchStarted,
+    Started,
+    Stepped,
+    StudyEvent,
+    StudyPlanned,
+    TrialsStarted,
+)
+from fairtrial.stored_study import PlanSummary
 
 SECONDS = 0.2  # between two drawings
 SAID_AFTER_SECONDS = 2.0  # what takes longer says what it does
@@ -395,17 +412,19 @@ def time_left(started: float, share: float) -> str:
     return format_time((time.monotonic() - started) * (1 - share) / share)
 
 
-def study_listener(bar: Bar) -> Callable[[str, dict[str, Any]], None]:
+def study_listener(bar: Bar) -> Callable[[StudyEvent], None]:
     """Shows the events of a study."""
     count = Count()
 
-    def show(kind: str, facts: dict[str, Any]) -> None:
-        count.update(kind, facts)
+    def show(event: StudyEvent) -> None:
+        count.update(event)
+        job = event if isinstance(event, JobEvent) else None
         if not count.trials:
-            bar.show("timing a few steps of each variant" if facts.get("work") == "calibrate" else "preparing", None)
+            timing = job is not None and job.work == "calibrate"
+            bar.show("timing a few steps of each variant" if timing else "preparing", None)
         else:
             done = (count.done + sum(count.running.values())) / max(1, count.trials)
-            now = " ".join(facts.get("key", ()))
+            now = " ".join(job.key) if job else ""
             bar.show(", ".join(filter(None, (f"{count.position()}", now, count.left()))), done)
 
     return show
@@ -415,7 +434,7 @@ class Count:
     """What of a study is done, and the time left: calibrated times, corrected by the times measured so far."""
 
     def __init__(self) -> None:
-        self.plan: dict[str, Any] = {}
+        self.plan: PlanSummary | None = None
         self.width, self.trials, self.done = 1, 0, 0
         self.noun = "trial"
         self.waiting = 0.0  # expected seconds of unfinished trials
@@ -426,31 +445,30 @@ class Count:
         return f"{self.noun} {self.done}/{self.trials}" if self.trials else "preparing"
 
     def seconds_of(self, key: tuple[str, ...]) -> float:
-        return float(self.plan.get("trial_seconds", {}).get(key[0], {}).get(key[1], 0.0))
+        return self.plan.trial_seconds.get(key[0], {}).get(key[1], 0.0) if self.plan else 0.0
 
-    def update(self, kind: str, facts: dict[str, Any]) -> None:
-        key = tuple(facts.get("key", ()))
-        if kind == "plan":
-            self.plan, self.width, self.trials = facts, facts["width"], 0
-        elif kind in ("search", "jobs"):
-            self.noun = "try" if kind == "search" else "trial"
-            self.trials, self.done = facts["trials"], facts["trials"] - facts["left"]
-            share = facts["left"] / max(1, facts["trials"])
-            seconds = [value for named in self.plan.get("trial_seconds", {}).values() for value in named.values()]
-            self.waiting = facts["trials"] / max(1, len(seconds)) * sum(seconds) * share
-        elif facts.get("work") != "trial":
+    def update(self, event: StudyEvent) -> None:
+        if isinstance(event, StudyPlanned):
+            self.plan, self.width, self.trials = event.summary, event.summary.width, 0
+        elif isinstance(event, SearchStarted | TrialsStarted):
+            self.noun = "try" if isinstance(event, SearchStarted) else "trial"
+            self.trials, self.done = event.trials, event.trials - event.left
+            named = self.plan.trial_seconds.values() if self.plan else ()
+            seconds = [value for by_variant in named for value in by_variant.values()]
+            self.waiting = event.left / max(1, len(seconds)) * sum(seconds)
+        elif not isinstance(event, JobEvent) or event.work != "trial":
             return
-        elif kind == "begin":
-            self.running[key] = 0.0
-        elif kind == "step":
-            self.running[key] = facts["step"] / max(1, facts["steps"])
-        elif kind in ("done", "failed"):
-            self.running.pop(key, None)
+        elif isinstance(event, JobStarted):
+            self.running[event.key] = 0.0
+        elif isinstance(event, JobStepped):
+            self.running[event.key] = event.step / max(1, event.steps)
+        elif isinstance(event, JobDone | JobFailed):
+            self.running.pop(event.key, None)
             self.done += 1
-            self.waiting -= self.seconds_of(key)
-            if kind == "done":
-                self.expected_done += self.seconds_of(key)
-                self.spent_done += facts["seconds"]
+            self.waiting -= self.seconds_of(event.key)
+            if isinstance(event, JobDone):
+                self.expected_done += self.seconds_of(event.key)
+                self.spent_done += event.seconds
 
     def left(self) -> str:
         """Time left, in words; empty while it is unknown."""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from fairtrial.disk import load_json, parse_json, write_text
 from fairtrial.errors import BadInput
@@ -266,7 +266,7 @@ def read_document(path: Path, kind: type[T], hint: str = "", *, edited: bool = F
         raise BadInput(f"{path} is damaged: {error}", hint) from error
 
 
-def read_plain(path: Path, hint: str = "") -> dict[str, Any]:
+def read_plain(path: Path, hint: str = "") -> dict[str, object]:
     """A document whose type is checked by its reader."""
     return read_document(path, dict[str, object], hint)
 

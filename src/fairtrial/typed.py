@@ -2,7 +2,8 @@
 
 The types of the fields are the schema: bool, int, float, str, `Literal`, enums, `Path`, lists, tuples, mappings,
 unions, further dataclasses, and `object` for whatever JSON may hold. Nothing is converted but an int to a float, and
-what is not named is refused. Written by hand: pydantic takes long to import, msgspec does not name a mapping's keys.
+what is not named is refused. A dataclass whose JSON form differs has `from_plain` and `to_plain`. Written by hand:
+pydantic takes long to import, msgspec does not name a mapping's keys.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ def structure(kind: type[T], value: object, at: str = "") -> T:
     return _reader(kind)(value, at)  # type: ignore[return-value, arg-type]
 
 
+def structure_fields(kind: type[T], value: object) -> T:
+    """The same for a dataclass with a JSON form of its own, field by field: for its `from_plain`."""
+    return _fields_reader(kind)(value, "")  # type: ignore[return-value, arg-type]
+
+
 def unstructure(value: object, other: Callable[[object], object] | None = None) -> object:
     """Plain JSON values that `structure` reads again. A field that is None by default is left out where it is None.
     `other`: what stands for a value that has no JSON form, such as an array."""
@@ -60,6 +66,8 @@ def unstructure(value: object, other: Callable[[object], object] | None = None) 
     if isinstance(value, Path):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
+        if (own_form := getattr(value, "to_plain", None)) is not None:
+            return own_form()
         stored = ((field, getattr(value, field.name)) for field in fields(value))
         return {
             field.name: unstructure(own, other) for field, own in stored if own is not None or field.default is not None
@@ -101,6 +109,8 @@ def _reader(kind: object) -> Reader:
             return _one_of({choice.value: choice for choice in kind})
         if issubclass(kind, Path):
             return lambda value, at: kind(str(_plain(str)(value, at)))
+        if hasattr(kind, "from_plain"):
+            return _own_form(kind.from_plain)
         if is_dataclass(kind):
             return _record(kind)
         return _ready(kind)
@@ -128,6 +138,18 @@ def _ready(kind: type) -> Reader:
         if not isinstance(value, kind):
             raise WrongValue(at, f"must be {kind.__name__}, got {_short(value)}")
         return value
+
+    return read
+
+
+def _own_form(make: Callable[[dict[str, object]], object]) -> Reader:
+    def read(value: object, at: str) -> object:
+        if not isinstance(value, dict):
+            raise WrongValue(at, f"must be an object, got {_short(value)}")
+        try:
+            return make(value)
+        except WrongValue as error:
+            raise WrongValue(".".join(filter(None, (at, error.at))), error.reason) from error
 
     return read
 
@@ -213,6 +235,11 @@ def _mapping(key: type, kind: object) -> Reader:
         }
 
     return read
+
+
+@cache
+def _fields_reader(kind: type) -> Reader:
+    return _record(kind)
 
 
 def _record(kind: type) -> Reader:

@@ -324,12 +324,12 @@ def verify_study(folder: Path, options: Options, on_status: OnStatus) -> Checked
 def judge_again(folder: Path, told: Verdict, options: Options) -> Claim:
     """The verdict from the outcomes of the trials, with the audits and baselines that the folder holds."""
     from fairtrial.plugins import loaded_digests
-    from fairtrial.study.design import load_study, study_from
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import make_plan
     from fairtrial.study.run import Options as StudyOptions
     from fairtrial.study.run import judge
     from fairtrial.study.search import earlier_choice
+    from fairtrial.study.tables import load_study, study_from
 
     try:
         table = load_study(folder / "study.toml")
@@ -346,7 +346,7 @@ def judge_again(folder: Path, told: Verdict, options: Options) -> Claim:
     except BadInput as error:
         return Claim("verdict", OPEN, with_hint(error))
     try:
-        own = judge(plan, StudyOptions(until_clear=told.until_clear), {})
+        own = judge(plan, StudyOptions(until_clear=told.until_clear))
     except BadInput as error:  # outcomes that do not give the metrics of their record, for example
         return Claim("verdict", FALSE, with_hint(error))
     for task, judged in own.tasks.items():

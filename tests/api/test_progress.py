@@ -19,7 +19,7 @@ from fairtrial import progress
 from fairtrial.engines.job import Job
 from fairtrial.engines.processes import start
 from fairtrial.errors import FairtrialWarning
-from fairtrial.events import Estimated, Event, Notice
+from fairtrial.events import Estimated, Event, JobStarted, JobStepped, Notice, StudyPlanned, TrialsStarted
 from fairtrial.progress import (
     Lines,
     NoBar,
@@ -33,6 +33,7 @@ from fairtrial.progress import (
     study_listener,
     trial_listener,
 )
+from fairtrial.stored_study import PlanSummary
 
 
 class Seen:
@@ -68,13 +69,15 @@ def test_a_bar_tells_the_step_the_loss_and_the_time_left(tmp_path: Path) -> None
 
 
 def test_a_studys_bar_counts_its_trials() -> None:
-    bar, trial = Seen(), {"key": ["lm", "rope", "seed 0"], "work": "trial"}
+    bar, trial = Seen(), (("lm", "rope", "seed 0"), "trial")
     show = study_listener(bar)
-    show("begin", {"key": ["lm", "rope", "calibration"], "work": "calibrate"})
-    show("plan", {"width": 1, "trial_seconds": {"lm": {"rope": 60.0}}})
-    show("jobs", {"trials": 4, "left": 4})
-    show("begin", trial)
-    show("step", trial | {"step": 5, "steps": 10})
+    counts = {"width": 1, "seed_count": 4, "trial_count": 4, "left": 4, "comparisons": {"lm": 1}}
+    times = {"expected_seconds": 240.0, "trial_seconds": {"lm": {"rope": 60.0}}}
+    show(JobStarted(("lm", "rope", "calibration"), "calibrate"))
+    show(StudyPlanned(PlanSummary(name="x", engine="here", folder="f", smallest_detectable={}, **counts, **times)))
+    show(TrialsStarted(4, 4, 0))
+    show(JobStarted(*trial))
+    show(JobStepped(*trial, 5, 10))
     assert bar.shown[0] == ("timing a few steps of each variant", None)
     assert bar.shown[-1] == ("trial 0/4, lm rope seed 0, 3:30 left", 0.125)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from fairtrial.errors import BadInput
 from fairtrial.finding import (
     AMBER,
     FAIL,
@@ -17,12 +16,13 @@ from fairtrial.finding import (
     RED,
     REPORT,
     Finding,
-    as_passport,
+    Passport,
     markdown_row,
     summary,
     worst,
 )
 from fairtrial.results.audit import Audit
+from fairtrial.typed import WrongValue
 
 
 def finding(id: str, verdict: str, level: str = "red", task: str = "lm", value: float = 0.0) -> Finding:
@@ -71,7 +71,7 @@ def test_a_markdown_row_names_what_is_wrong() -> None:
 
 
 def test_a_finding_is_plain_json_whatever_was_measured() -> None:
-    assert json.loads(json.dumps(finding("M1", FAIL, value=math.inf).to_dict(), allow_nan=False))["value"] is None
+    assert json.loads(json.dumps(finding("M1", FAIL, value=math.inf).to_plain(), allow_nan=False))["value"] is None
 
 
 def data_finding(id: str, verdict: str, **more: Any) -> Finding:
@@ -85,8 +85,8 @@ def test_the_worst_finding_decides() -> None:
     assert worst([finding("M14", FAIL, "amber"), finding("M3", FAIL)]) == "red"
     assert worst([data_finding("D1", AMBER), data_finding("D3", PASS)]) == "amber"
     assert worst([data_finding("D1", AMBER), data_finding("D3", RED)]) == "red"
-    assert as_passport("rope", [finding("M14", FAIL, "amber")])["passed"] is False
-    assert as_passport("rope", [finding("M8", REPORT, "amber")])["passed"] is True
+    assert Passport.of("rope", [finding("M14", FAIL, "amber")]).passed is False
+    assert Passport.of("rope", [finding("M8", REPORT, "amber")]).passed is True
 
 
 def test_of_data_the_summary_names_the_most_severe_and_the_table_shows_examples() -> None:
@@ -98,11 +98,11 @@ def test_of_data_the_summary_names_the_most_severe_and_the_table_shows_examples(
 
 def test_findings_are_read_as_they_were_written() -> None:
     network, data = finding("M3", FAIL, value=0.25), data_finding("D1", RED, examples=("a", "b"))
-    stored = [json.loads(json.dumps(found.to_dict())) for found in (network, data)]
+    stored = [json.loads(json.dumps(found.to_plain())) for found in (network, data)]
     assert stored[0].keys() == {"id", "name", "task", "level", "value", "limit", "verdict", "meaning"}
     assert stored[1].keys() == {"id", "name", "where", "value", "shown", "limit", "verdict", "meaning", "examples"}
-    assert [Finding.from_dict(fields) for fields in stored] == [network, data]
-    assert Finding.from_dict(stored[0] | {"value": None}).value == math.inf
+    assert [Finding.from_plain(fields) for fields in stored] == [network, data]
+    assert Finding.from_plain(stored[0] | {"value": None}).value == math.inf
     for damaged in ({}, {"id": "M3"}, stored[0] | {"value": "much"}):
-        with pytest.raises(BadInput, match="not a finding"):
-            Finding.from_dict(damaged)
+        with pytest.raises(WrongValue):
+            Finding.from_plain(damaged)

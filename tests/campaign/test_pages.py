@@ -74,9 +74,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     from fairtrial.report.page import result_page
     from fairtrial.report.study_page import write_study_page
     from fairtrial.results.records import Records
-    from fairtrial.study.design import study_from
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.run import run_study
+    from fairtrial.study.tables import study_from
     from fairtrial.trial import load, run_trial
 
     workspace = tmp_path_factory.mktemp("pages")

@@ -46,8 +46,8 @@ def studies(tmp_path_factory: pytest.TempPathFactory, course: Path) -> Callable[
     """A finished study of two variants and two seeds, `plain` or with a `search`. Audits prove determinism in this
     process."""
     from fairtrial.engines.job import InProcess
-    from fairtrial.study.design import study_from
     from fairtrial.study.run import run_study
+    from fairtrial.study.tables import study_from
 
     @cache
     def make(kind: str) -> Path:
@@ -90,7 +90,7 @@ def scenes(
         """All but its trials is there, or all but the `missing` ones: audits, baselines and timings are not made
         again."""
         workspace = copy("study", studies(kind))
-        whole = ("search.json", "verdict.json", "report.html", "maps.json", "ledger.json")
+        whole = ("search.json", "verdict.json", "report.html", "maps.json", "parameters.json")
         for name in (*whole, *(missing or ("trials", "search"))):
             path = workspace / "study" / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=not missing)

@@ -25,7 +25,7 @@ from fairtrial.events import Ended, event_json
 from fairtrial.recipe import built_in_recipe, recipe_from
 from fairtrial.record import Record
 from fairtrial.study import design
-from fairtrial.study.design import DEMO, load_study, study_from, write_study
+from fairtrial.study.tables import DEMO, load_study, study_from, write_study
 
 Call = Callable[..., Any]
 

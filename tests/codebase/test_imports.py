@@ -10,7 +10,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fairtrial"
-PLAIN = {"errors", "lazy", "registry", "rng", "recipe", "finding", "progress", "typed", "events", "stored"}
+PLAIN = {
+    "errors",
+    "lazy",
+    "registry",
+    "rng",
+    "recipe",
+    "finding",
+    "progress",
+    "typed",
+    "events",
+    "stored",
+    "stored_study",
+}
 VALUES = PLAIN | {"disk", "environment", "record", "stored"}
 
 SHOWN = {"description", "formatting"}
@@ -38,13 +50,16 @@ MAY_IMPORT = {
         "disk",
         "environment",
         "engines",
+        "events",
+        "finding",
+        "stored_study",
     },  # what a job does is imported by name in the process that does it
     "plugins": PLAIN | {"disk", "record", "model", "parts"},
     "baselines": PLAIN
     | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines"},
     "pretrained": VALUES | {"data", "model", "pretrained"},
     "record": VALUES | {"data.tokenizer"},
-    "finding": {"environment", "errors"},
+    "finding": {"environment", "typed"},
 }
 NO_TORCH = (
     "typed",

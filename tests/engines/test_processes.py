@@ -21,6 +21,7 @@ import pytest
 from fairtrial.engines.job import Engine, InProcess, Job, JobResult
 from fairtrial.engines.processes import Processes, usable_cores
 from fairtrial.errors import Busy, Interrupted
+from fairtrial.events import JobEvent, JobNotice, JobStepped
 from fairtrial.recipe import Recipe, write_recipe
 from fairtrial.record import Record
 from fairtrial.study.jobs import retry_while_locked
@@ -60,7 +61,7 @@ def job(tiny_recipe: Callable[..., Recipe], tmp_path: Path) -> Callable[..., Job
 
 
 def run(engine: Engine, jobs: list[Job], stop: Callable[[], bool] = lambda: False) -> dict[str, JobResult]:
-    return {result.job.key[0]: result for result in engine.run(jobs, lambda *news: None, stop)}
+    return {result.job.key[0]: result for result in engine.run(jobs, lambda event: None, stop)}
 
 
 def test_a_process_of_its_own_gives_the_same_bits(job: Callable[..., Job]) -> None:
@@ -102,8 +103,8 @@ def test_a_process_ends_when_its_caller_lets_go_of_its_standard_input() -> None:
 def test_whatever_happens_to_one_job_the_others_are_done(job: Callable[..., Job]) -> None:
     jobs = [job(name, act=act, seconds=3.0 if name == "sleeps" else None) for name, act in ACTS.items()]
     results = run(Processes(2), [*jobs[:2], job("good"), *jobs[2:], job("fine")])
-    assert results["good"].facts is not None
-    assert results["fine"].facts is not None
+    assert results["good"].value is not None
+    assert results["fine"].value is not None
     assert "ended with code 3" in results["leaves"].error
     assert "SIGKILL" in results["killed"].error
     assert results["raises"].error == "ValueError: no such luck"
@@ -115,7 +116,7 @@ def test_a_plugins_endless_thread_holds_nothing_up(job: Callable[..., Job], monk
     monkeypatch.setattr("fairtrial.engines.processes.LAST_SECONDS", 0.5)
     endless = "import threading; threading.Thread(target=time.sleep, args=(100_000,)).start()"
     result = run(Processes(1), [job("endless", act=endless)])["endless"]
-    assert result.facts is not None
+    assert result.value is not None
 
 
 def test_a_users_mistake_is_told_as_one(job: Callable[..., Job]) -> None:
@@ -125,16 +126,16 @@ def test_a_users_mistake_is_told_as_one(job: Callable[..., Job]) -> None:
 
 
 def test_when_asked_to_stop_jobs_save_what_they_have_and_no_other_begins(job: Callable[..., Job]) -> None:
-    heard: list[tuple[Job, str, dict[str, Any]]] = []
+    heard: list[JobEvent] = []
     long = "training.duration=100000 steps"
     jobs = [job("first", long), job("second", long), job("third", long)]
 
     def stepping() -> bool:
-        return sum(kind == "step" and facts["step"] > 0 for _, kind, facts in heard) >= 2
+        return sum(isinstance(event, JobStepped) and event.step > 0 for event in heard) >= 2
 
-    results = list(Processes(2).run(jobs, lambda *news: heard.append(news), stepping))
+    results = list(Processes(2).run(jobs, heard.append, stepping))
     assert all(result.stopped for result in results)
-    assert {job.key[0] for job, _, _ in heard} == {"first", "second"}
+    assert {event.key[0] for event in heard} == {"first", "second"}
     assert not Path(jobs[2].folder).exists()
     steps = [len(Record.open(Path(each.folder)).events()) for each in jobs[:2]]
     assert min(steps) > 1
@@ -142,12 +143,12 @@ def test_when_asked_to_stop_jobs_save_what_they_have_and_no_other_begins(job: Ca
 
 
 def test_a_trial_that_is_sent_sigterm_saves_and_has_not_failed(job: Callable[..., Job]) -> None:
-    def on_progress(job: Job, kind: str, facts: dict[str, Any]) -> None:
-        if kind == "step" and facts["step"] > 0:
+    def on_event(event: JobEvent) -> None:
+        if isinstance(event, JobStepped) and event.step > 0:
             for child in multiprocessing.active_children():
                 child.terminate()
 
-    (result,) = Processes(1).run([job("alone", "training.duration=100000 steps")], on_progress, lambda: False)
+    (result,) = Processes(1).run([job("alone", "training.duration=100000 steps")], on_event, lambda: False)
     assert result.stopped
     assert result.error.startswith("stopped after step")
     assert list((Path(result.job.folder) / "checkpoints").glob("step-*.safetensors"))
@@ -157,12 +158,12 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
     class Gone(Exception):
         pass
 
-    def on_progress(job: Job, kind: str, facts: dict[str, Any]) -> None:
-        if kind == "step":
+    def on_event(event: JobEvent) -> None:
+        if isinstance(event, JobStepped):
             raise Gone
 
     running: Iterator[JobResult] = Processes(1).run(
-        [job("alone", "training.duration=100000 steps")], on_progress, lambda: False
+        [job("alone", "training.duration=100000 steps")], on_event, lambda: False
     )
     with pytest.raises(Gone):
         next(running)
@@ -175,21 +176,21 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
 def test_a_killed_process_is_run_once_more_to_the_same_bits(whom: str, job: Callable[..., Job]) -> None:
     killed, notices = list[int](), list[str]()
 
-    def on_progress(job: Job, kind: str, facts: dict[str, Any]) -> None:
-        if kind == "notice":
-            notices.append(facts["text"])
-        if kind == "step" and facts["step"] > 0 and not killed:
+    def on_event(event: JobEvent) -> None:
+        if isinstance(event, JobNotice):
+            notices.append(event.text)
+        if isinstance(event, JobStepped) and event.step > 0 and not killed:
             server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
             killed.extend([server] if whom == "the fork server" else [each.pid for each in children()])
             for number in killed:
                 os.kill(number, signal.SIGKILL)
 
     lasts = "training.duration=800 steps"  # long enough to tell of a step while it trains
-    (result,) = Processes(1).run([job("alone", lasts)], on_progress, lambda: False)
+    (result,) = Processes(1).run([job("alone", lasts)], on_event, lambda: False)
     assert killed
     assert result.error == ""
     assert any("it is run once more" in text for text in notices)
-    (whole,) = InProcess().run([job("whole", lasts)], lambda *news: None, lambda: False)
+    (whole,) = InProcess().run([job("whole", lasts)], lambda event: None, lambda: False)
     for name in SAME:
         assert (Path(result.job.folder) / name).read_bytes() == (Path(whole.job.folder) / name).read_bytes()
 
@@ -204,7 +205,7 @@ from fairtrial.engines.job import Job
 from fairtrial.engines.processes import Processes
 job, preload = Job(**json.loads(sys.argv[1])), sys.argv[2:]
 stop = lambda: "STOP_FILE" in os.environ and os.path.exists(os.environ["STOP_FILE"])
-for _ in Processes(1, preload).run([job], lambda job, kind, facts: print(kind, flush=True), stop):
+for _ in Processes(1, preload).run([job], lambda event: print(event.kind, flush=True), stop):
     pass
 print("ended", flush=True)
 """
@@ -289,7 +290,7 @@ def soon(happens: Callable[[], bool]) -> bool:
 
 def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Job]) -> None:
     before = os.environ.get("OMP_NUM_THREADS")
-    (result,) = Processes(1).run([job("one")], lambda *news: None, lambda: False)
+    (result,) = Processes(1).run([job("one")], lambda event: None, lambda: False)
     record = Record.open(Path(result.job.folder))
     assert record.trial.environment.threads == 1
     last = record.clock()[-1]

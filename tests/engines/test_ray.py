@@ -14,9 +14,10 @@ import pytest
 from fairtrial.engines.job import Job
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
+from fairtrial.events import JobDone, JobFailed, JobStarted, JobStepped, StudyEvent
 from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
-from fairtrial.study.design import study_from
 from fairtrial.study.run import run_study
+from fairtrial.study.tables import study_from
 
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
@@ -74,21 +75,21 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
         "own": {"model": f"{NANO}:build:width=8"},
     }
     table = {"data": str(course_folder), "tasks": ["lm"], "seeds": 4, "set": SMALL, "variants": variants}
-    told: list[tuple[str, dict[str, Any]]] = []
+    told: list[StudyEvent] = []
     lost: list[int] = []
 
-    def on_event(kind: str, facts: dict[str, Any]) -> None:
-        told.append((kind, facts))
-        done = sum(each == "done" and what["work"] == "trial" for each, what in told)
-        begun = sum(each == "begin" and what["work"] == "trial" for each, what in told)
+    def on_event(event: StudyEvent) -> None:
+        told.append(event)
+        done = sum(isinstance(each, JobDone) and each.work == "trial" for each in told)
+        begun = sum(isinstance(each, JobStarted) and each.work == "trial" for each in told)
         if not lost and done >= 2 and begun > done:
             lost.append(done)
             made.remove_node(workers[0], allow_graceful=False)
 
     run_study(study_from(table), tmp_path / "far", Ray(made.address), on_event=on_event)
     assert lost, "no worker was lost: this test shows nothing"
-    assert not [facts for kind, facts in told if kind == "failed"]
-    assert any(kind == "step" for kind, _ in told)
+    assert not any(isinstance(each, JobFailed) for each in told)
+    assert any(isinstance(each, JobStepped) for each in told)
     run_study(study_from(table), tmp_path / "near", Processes(2))
     near, far = (json.loads((tmp_path / name / "verdict.json").read_text()) for name in ("near", "far"))
     assert without_times(far) == without_times(near)

@@ -15,6 +15,7 @@ from client import WHILE_RUNNING, Client
 
 import fairtrial as ft
 from fairtrial.api import read_changes
+from fairtrial.events import JobDone, JobStarted, StudyEvent
 from fairtrial.explore import Explorer
 from forked import auditing_here
 from tiny import TINY
@@ -48,8 +49,8 @@ def study(shelf: Path, client: Client) -> str:
         rows = [f"{line}\t{split}-{number // 3}\n" for number, line in enumerate(lines)]
         (grouped / f"{split}.tsv").write_text("label\ttext\tgroup\n" + "".join(rows))
 
-    def on_event(kind: str, facts: dict[str, Any]) -> None:
-        if kind in ("begin", "done"):
+    def on_event(event: StudyEvent) -> None:
+        if isinstance(event, JobStarted | JobDone):
             rows = client.ask("library").json["rows"]
             WHILE_RUNNING.update(row["state"] for row in rows if row["path"] == "study")
 

@@ -14,12 +14,13 @@ from safetensors.torch import load_file
 
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput, Interrupted
+from fairtrial.events import StudyEvent
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.record import Record
-from fairtrial.study.design import study_from
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import make_plan
 from fairtrial.study.search import run_search
+from fairtrial.study.tables import study_from
 from fairtrial.training.optimizer import group_parameters
 from fairtrial.trial import load, resume_trial, run_trial
 
@@ -126,8 +127,8 @@ def test_a_search_around_an_encoder_goes_on_where_it_was(encoder: Path, course_f
     plan = make_plan(study_from(table), StudyFolder(tmp_path))
     begun: list[str] = []
 
-    def on_event(kind: str, facts: object) -> None:
-        begun.append(kind)
+    def on_event(event: StudyEvent) -> None:
+        begun.append(event.kind)
 
     found = run_search(plan, InProcess(), on_event, lambda: False)
     assert begun.count("begin") == 4

@@ -17,8 +17,8 @@ import fairtrial as ft
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.study.design import study_from
 from fairtrial.study.run import run_study
+from fairtrial.study.tables import study_from
 from sealed import reseal
 
 Call = Callable[..., Any]

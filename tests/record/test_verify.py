@@ -171,8 +171,8 @@ def test_many_submissions_give_one_table(finished_records: dict[str, Path], copy
 def test_a_studys_verdict_and_trials_are_judged_again(tiny_recipe: Call, tmp_path: Path) -> None:
     from fairtrial.engines.job import InProcess
     from fairtrial.recipe import write_recipe
-    from fairtrial.study.design import study_from
     from fairtrial.study.run import run_study
+    from fairtrial.study.tables import study_from
 
     (tmp_path / "recipe.toml").write_text(write_recipe(tiny_recipe("classify")))
     variants = {"learned": {"parts": ["learned"]}, "rope": {"parts": ["rope"]}}

@@ -42,9 +42,9 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
         if "fade" in variants:
             place = folder / "passports" / task / "fade.json"
             place.parent.mkdir(parents=True)
-            write_document(place, {"passed": False, "findings": [leak(task)]})
+            write_document(place, {"what": "fade", "code": "", "passed": False, "findings": [leak(task)]})
     write_document(folder / "maps.json", maps(variants))
-    write_document(folder / "ledger.json", {task: {name: ledger() for name in variants} for task in tasks})
+    write_document(folder / "parameters.json", {task: {name: ledger() for name in variants} for task in tasks})
     return folder
 
 

@@ -26,7 +26,7 @@ HOSTILE = "\"><script>alert('1')</script>"
 SECTIONS = {
     "trials": "Learning curves",
     "maps.json": "Attention, one sentence",
-    "ledger.json": "Where the parameters are",
+    "parameters.json": "Where the parameters are",
     "study.toml": "Save these lines as",
     "passports": "a later word changed an earlier word",
 }

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from fairtrial.engines.job import InProcess
-from fairtrial.study.design import Study, study_from
+from fairtrial.events import StudyEvent, study_event_json
+from fairtrial.study.design import Study
 from fairtrial.study.run import Options, run_study
+from fairtrial.study.tables import study_from
 from forked import auditing_here
 
 SMALL = {
@@ -58,8 +60,8 @@ class Heard:
     def __init__(self) -> None:
         self.told: list[tuple[str, dict[str, Any]]] = []
 
-    def __call__(self, kind: str, facts: dict[str, Any]) -> None:
-        self.told.append((kind, facts))
+    def __call__(self, event: StudyEvent) -> None:
+        self.told.append((event.kind, study_event_json(event)))
 
     def of(self, kind: str, work: str = "") -> list[dict[str, Any]]:
         return [facts for each, facts in self.told if each == kind and (not work or facts.get("work") == work)]

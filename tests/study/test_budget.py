@@ -13,6 +13,7 @@ from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
 from fairtrial.formatting import read_time
 from fairtrial.statistics.power import expected_smallest
+from fairtrial.stored_study import Calibration
 from fairtrial.study import run
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
@@ -35,7 +36,8 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 @pytest.fixture
 def plan(tiny_study: Callable[..., Study], tmp_path: Path) -> Plan:
     """Two variants whose trials take 2 + 100 seconds of 1,000 steps."""
-    pace = {"set_up_seconds": 2.0, "step_seconds": 0.09, "steps": 1000, "score_seconds": 10.0}
+    counts = {"steps": 1000, "steps_per_epoch": 100, "parameters": 10, "flops_per_step": 10}
+    pace = Calibration(set_up_seconds=2.0, step_seconds=0.09, score_seconds=10.0, **counts)
     plan = make_plan(tiny_study(), StudyFolder(tmp_path / "study"))
     return replace(plan, calibration={"classify": {"learned": pace, "rope": pace}})
 

@@ -15,11 +15,13 @@ from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.results.values import Comparison, Matched, MatchSummary, Metric, TaskVerdict, VerdictKind
 from fairtrial.results.verdict_tables import equal_cost, tuning
-from fairtrial.study.design import Study, study_from, write_study
+from fairtrial.stored_study import AdjustedBudget, Calibration
+from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.match import match_sentences, planned, shortened
 from fairtrial.study.plan import make_plan
 from fairtrial.study.run import run_study
+from fairtrial.study.tables import study_from, write_study
 
 GATED = {
     "learned": {"parts": ["learned"]},
@@ -69,19 +71,23 @@ SMALL = {
 }  # fmt: skip
 
 
+def calibration(flops: int, seconds: float) -> Calibration:
+    times = {"set_up_seconds": 0.0, "score_seconds": 0.0, "step_seconds": seconds}
+    return Calibration(**times, steps=300, steps_per_epoch=100, flops_per_step=flops, parameters=10)
+
+
 def test_flops_and_seconds_are_matched_by_steps(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
-    costs = {"learned": (1000.0, 0.01), "gated": (1500.0, 0.008)}  # FLOPs and seconds of a step
+    costs = {"learned": (1000, 0.01), "gated": (1500, 0.008)}  # FLOPs and seconds of a step
     for budget, expected in (("flops", 200), ("seconds", 375)):
         study = tiny_study(match=budget, variants={name: GATED[name] for name in costs})
         plan = make_plan(study, StudyFolder(tmp_path))
-        measured = {
-            name: {"steps": 300, "flops_per_step": flops, "step_seconds": seconds, "parameters": 10}
-            for name, (flops, seconds) in costs.items()
-        }
+        measured = {name: calibration(flops, seconds) for name, (flops, seconds) in costs.items()}
         plan = replace(plan, calibration={"classify": measured})
-        adjusted = shortened(plan, [study.variant("gated")])["classify", "gated"]
-        assert adjusted == {"settings": {"training.duration": f"{expected} steps"}, "from": 300}
-        after = planned(measured["gated"] | {"steps": expected}, budget)
+        at = ("classify", "gated")
+        adjusted = shortened(plan, [study.variant("gated")], {at: 1.5})[at]
+        settings = {"training.duration": f"{expected} steps"}
+        assert adjusted == AdjustedBudget(before=1.5, settings=settings, original=300)
+        after = planned(replace(measured["gated"], steps=expected), budget)
         assert after == pytest.approx(planned(measured["learned"], budget))
 
 

@@ -14,11 +14,12 @@ from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.events import Scored
 from fairtrial.record import Record
-from fairtrial.study.design import Search, Study, study_from, write_study
+from fairtrial.study.design import Search, Study
 from fairtrial.study.folder import FAILED_TRIES, StudyFolder
 from fairtrial.study.plan import make_plan
 from fairtrial.study.run import Options, run_study
 from fairtrial.study.search import earlier_choice, run_search, tries_of
+from fairtrial.study.tables import study_from, write_study
 
 
 def test_a_grid_is_every_combination() -> None:
@@ -52,10 +53,10 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
     facts = run_search(plan, InProcess(), heard, lambda: False)
     chosen = earlier_choice(plan)
     assert chosen == {"lm": {"learned": {"training.learning_rate": 0.01}, "rope": {"training.learning_rate": 0.01}}}
-    told = facts["lm"]
-    assert told["tries"] == 4
-    assert told["variants"]["rope"]["tries"] == 2
-    assert told["variants"]["rope"]["validation"] == min(told["variants"]["rope"]["scores"])
+    told = facts.tasks["lm"]
+    assert told.tries == 4
+    assert told.variants["rope"].tries == 2
+    assert told.variants["rope"].validation == min(told.variants["rope"].scores)
     records = [Record.open(path.parent) for path in tmp_path.glob("search/*/*/*/*/trial.json")]
     assert len(records) == 4
     for record in records:
@@ -98,7 +99,7 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
 def test_without_validation_there_is_nothing_to_choose_on(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     study = tiny_study(search={"training.batch": [2, 4]}, set={"data.validation": 0.0})
     with pytest.raises(BadInput, match="no validation set"):
-        run_search(make_plan(study, StudyFolder(tmp_path)), InProcess(), lambda kind, facts: None, lambda: False)
+        run_search(make_plan(study, StudyFolder(tmp_path)), InProcess(), lambda event: None, lambda: False)
 
 
 def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_path: Path, heard: Any) -> None:
@@ -113,7 +114,7 @@ def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_pat
     facts = run_search(plan, InProcess(), heard, lambda: False)
     chosen = earlier_choice(plan)
     assert list(chosen["classify"]) == ["tuned"]
-    assert facts["classify"]["tries"] == 2
+    assert facts.tasks["classify"].tries == 2
     recipes = plan.with_recipes(chosen).recipes["classify"]
     assert recipes["as given"].training.learning_rate == 0.5
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from fairtrial.cli.options import repeat_options
 from fairtrial.cli.screen import Count
 from fairtrial.cli.screen import StudyLines as Lines
 from fairtrial.errors import BadInput
-from fairtrial.study.design import add_overrides, complete_study, read_study_table, variant_tables
+from fairtrial.events import JobDone, JobFailed, JobStarted, JobStepped, SearchStarted, StudyPlanned, TrialsStarted
+from fairtrial.stored_study import PlanSummary
 from fairtrial.study.plan import default_study_folder
+from fairtrial.study.tables import add_overrides, complete_study, read_study_table, variant_tables
 
 Call = Callable[..., Any]
 
@@ -109,53 +112,59 @@ def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path
     assert not (tmp_path / "study").exists()
 
 
-PLAN = {
-    "name": "x", "width": 2, "seed_count": 5, "trial_count": 10, "left": 10, "expected_seconds": 50.0, "decision": "",
-    "trial_seconds": {"lm": {"a": 10.0, "b": 10.0}}, "smallest_detectable": {"lm": {}},
-    "comparisons": {"lm": 1}, "search_tries": 0,
-    "folder": "f", "training": [],
-}  # fmt: skip
+PLAN = PlanSummary(
+    name="x",
+    engine="here",
+    width=2,
+    seed_count=5,
+    trial_count=10,
+    left=10,
+    expected_seconds=50.0,
+    trial_seconds={"lm": {"a": 10.0, "b": 10.0}},
+    smallest_detectable={"lm": {}},
+    comparisons={"lm": 1},
+    folder="f",
+)
 
 
 def test_the_time_left_follows_how_long_trials_really_took() -> None:
     count = Count()
-    count.update("plan", PLAN)
-    count.update("jobs", {"trials": 10, "left": 10, "beside": 0})
+    count.update(StudyPlanned(PLAN))
+    count.update(TrialsStarted(10, 10, 0))
     assert count.left() == "0:50 left"
-    key = {"key": ["lm", "a", "seed 0"], "work": "trial"}
-    count.update("begin", key)
-    count.update("step", key | {"step": 50, "steps": 100})
+    trial = (("lm", "a", "seed 0"), "trial")
+    count.update(JobStarted(*trial))
+    count.update(JobStepped(*trial, 50, 100))
     assert count.left() == "0:48 left"
-    count.update("done", key | {"seconds": 20.0})
+    count.update(JobDone(*trial, 20.0))
     assert count.left() == "1:30 left"  # 90 expected seconds, each lasting two, on two cores
 
 
 def test_plain_lines_tell_each_trial_and_each_failure(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines()
-    lines.show("plan", PLAN)
-    lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
-    done = {"key": ["lm", "a", "seed 0"], "work": "trial", "seconds": 10.0, "scores": {"test": 81.25}}
-    done |= {"bits_per_byte": {"test": 1.5}}
-    lines.show("done", done)
-    lines.show("failed", {"key": ["lm", "b", "seed 0"], "work": "trial", "error": "ValueError: no"})
+    lines.show(StudyPlanned(PLAN))
+    lines.show(TrialsStarted(10, 10, 0))
+    done = JobDone(("lm", "a", "seed 0"), "trial", 10.0, {"test": 81.25}, {"test": 1.5})
+    lines.show(done)
+    lines.show(JobFailed(("lm", "b", "seed 0"), "trial", "ValueError: no"))
     said = capsys.readouterr().out
     assert "trial 1/10  lm a seed 0: test 81.2  0:45 left" in said
     assert "trial 2/10  lm b seed 0 failed: ValueError: no" in said
-    lines.show("plan", PLAN | {"vocabularies_differ": ["lm"]})
-    lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
-    lines.show("done", done)
+    lines.show(StudyPlanned(replace(PLAN, vocabularies_differ=("lm",))))
+    lines.show(TrialsStarted(10, 10, 0))
+    lines.show(done)
     assert "  lm a seed 0: test 1.500 bits per byte  " in capsys.readouterr().out
 
 
 def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines()
-    ended = {"key": ["lm", "a", "seed 0"], "work": "trial", "seconds": 10.0, "scores": {"validation": 81.25}}
-    lines.show("plan", PLAN)
-    lines.show("search", {"tries": 4, "trials": 8, "left": 7})
-    lines.show("done", ended)
-    lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
-    lines.show("done", ended)
-    lines.show("plan", PLAN)  # another study follows
+    ended = JobDone(("lm", "a", "seed 0"), "trial", 10.0, {"validation": 81.25})
+    lines.show(StudyPlanned(PLAN))
+    lines.show(SearchStarted(4, 8, 7))
+    lines.show(ended)
+    lines.show(TrialsStarted(10, 10, 0))
+    lines.show(ended)
+    lines.show(StudyPlanned(PLAN))  # another study follows
     assert lines.count.position() == "preparing"
     said = capsys.readouterr().out
     assert "try 2/8  lm a seed 0: validation 81.2" in said

@@ -12,18 +12,10 @@ import pytest
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice
-from fairtrial.study.design import (
-    DEMO,
-    Study,
-    check_same_items,
-    load_study,
-    read_variant,
-    recipe_of,
-    study_from,
-    write_study,
-)
+from fairtrial.study.design import Study, check_same_items, recipe_of
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import make_plan, recipes_of
+from fairtrial.study.tables import DEMO, load_study, read_variant, study_from, write_study
 from sampling import cases
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "studies"

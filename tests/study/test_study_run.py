@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,15 +25,18 @@ from fairtrial.prepare import prepare
 from fairtrial.record import Record
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.results.values import Cost, Verdict
-from fairtrial.stored import Metrics
+from fairtrial.stored import Metrics, PickedOnTest, TrialResult
+from fairtrial.stored_study import PlanSummary
 from fairtrial.study import artifacts
 from fairtrial.study.artifacts import data_audit_jobs
-from fairtrial.study.design import Study, study_from, write_study
+from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import calibrate, make_plan, missing, to_run
 from fairtrial.study.run import Options, run_study
+from fairtrial.study.tables import study_from, write_study
 from fairtrial.training.loop import Loop
 from fairtrial.trial import run_trial
+from fairtrial.typed import structure
 from forked import Forked
 
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
@@ -77,8 +79,8 @@ def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) 
     weights = torch.tensor(maps["variants"]["lm"]["learned"])
     assert weights.shape[2] == weights.shape[3] == len(maps["words_of"]["lm"]["learned"])
     assert torch.allclose(weights.sum(-1), torch.ones(()), atol=0.01)
-    ledger = json.loads((folder / "ledger.json").read_text())
-    assert sum(row["count"] for row in ledger["lm"]["learned"]) == task["cost"]["learned"]["parameters"]
+    parameters = json.loads((folder / "parameters.json").read_text())
+    assert sum(row["count"] for row in parameters["lm"]["learned"]) == task["cost"]["learned"]["parameters"]
     assert "<html" in (folder / "report.html").read_text()
     assert study_from(tomllib.loads((folder / "study.toml").read_text())) == study
 
@@ -163,7 +165,7 @@ def test_more_seeds_reuse_what_is_there_and_an_earlier_verdict_is_told(copied: t
     assert verdict is not None
     assert len(heard.of("done", "trial")) == 4  # one seed, two variants, two tasks
     assert any("judged before, with 6 seeds" in line for line in verdict.text)
-    assert StudyFolder(folder).read_plan()["looks"] == [6, 7]
+    assert StudyFolder(folder).read_plan().looks == (6, 7)
 
 
 def test_a_folder_with_another_study_is_refused_and_left_alone(copied: tuple[Study, Path]) -> None:
@@ -356,15 +358,27 @@ def test_variants_with_other_batches_are_told_their_steps_and_epochs(
     assert found
     assert int(found[1]) > 4 * int(found[2])
     assert told.removeprefix("[classify] ") in verdict.text
-    assert told in plan_lines(heard.of("plan")[0])
+    without_kind = {name: value for name, value in heard.of("plan")[0].items() if name != "event"}
+    assert told in plan_lines(structure(PlanSummary, without_kind))
 
 
 def test_perplexities_picked_on_test_are_averaged_by_their_logs() -> None:
-    def result(best: float, honest: float) -> Any:
-        tests = {"test": Metrics(window_perplexity=honest)}
-        picked = {"test": SimpleNamespace(score=best)}
-        told = SimpleNamespace(tests=tests, test_watched=True, picked_on_test=picked, test_reads={"test": 3})
-        return SimpleNamespace(result=told)
+    def result(best: float, honest: float) -> TrialResult:
+        return TrialResult(
+            task="lm",
+            seed=0,
+            parameters=1,
+            steps=9,
+            steps_per_epoch=9,
+            kept_step=9,
+            kept="last",
+            test_watched=True,
+            test_reads={"test": 3},
+            train=Metrics(),
+            tests={"test": Metrics(window_perplexity=honest)},
+            picked_on_test={"test": PickedOnTest(step=3, window_perplexity=best)},
+            model_sha256="",
+        )
 
     found = artifacts.test_reuse([result(100.0, 200.0), result(400.0, 800.0)])["test"]
     assert found.picked_on_test == pytest.approx(200.0)
@@ -378,9 +392,9 @@ def test_calibration_is_near_the_truth(tiny_study: Callable[..., Study], tmp_pat
     facts = plan.calibration["classify"]["learned"]
     recipe = plan.recipes["classify"]["learned"]
     loop = Loop(prepare(recipe, 0).task, recipe.training, recipe.scoring, 0)
-    assert facts["steps"] == loop.steps == 150
-    assert facts["step_seconds"] > 0
-    assert facts["parameters"] == sum(weight.numel() for weight in loop.network.parameters())
+    assert facts.steps == loop.steps == 150
+    assert facts.step_seconds > 0
+    assert facts.parameters == sum(weight.numel() for weight in loop.network.parameters())
 
 
 def test_copies_are_looked_for_in_all_text_that_any_seed_may_take(
@@ -415,9 +429,11 @@ def test_a_look_is_remembered_though_the_study_is_stopped_after_it(copied: tuple
             study_from(table), folder, InProcess(), Options(until_clear=True), heard, lambda: len(heard.of("jobs")) > 1
         )
     kept = StudyFolder(folder).read_plan()
-    assert (kept["looks"], kept["until_clear"]) == ([5], True)
-    assert len(kept["seeds"]) == 10
-    assert kept["smallest_detectable"]
+    assert kept.looks == (5,)
+    assert len(kept.seeds) == 10
+    assert kept.summary is not None
+    assert kept.summary.until_clear
+    assert kept.summary.smallest_detectable
 
 
 @pytest.mark.slow

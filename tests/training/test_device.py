@@ -26,8 +26,8 @@ from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, Training
-from fairtrial.study.design import study_from
 from fairtrial.study.run import run_study
+from fairtrial.study.tables import study_from
 from fairtrial.training import device as module
 from fairtrial.training.optimizer import make_optimizer
 from fairtrial.training.scoring import as_tensors

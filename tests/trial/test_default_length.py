@@ -84,9 +84,9 @@ def test_the_record_says_the_length_and_resumes(tmp_path: Path) -> None:
 
 def test_a_study_continues_whose_length_was_chosen(tmp_path: Path, fairtrial: Callable[..., Any]) -> None:
     """The plan asks for an open length, its trials say the chosen one: they are the same trials."""
-    from fairtrial.study.design import design_study
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import make_plan, missing
+    from fairtrial.study.tables import design_study
 
     table = {
         "data": reviews(tmp_path / "a.csv", 50),

@@ -16,7 +16,7 @@ from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, FairtrialError, HelperDied, OutOfTime
-from fairtrial.finding import FAIL, NOT_ASKED, OUT_OF_TIME, PASS, REPORT, Finding, Measured, as_passport
+from fairtrial.finding import FAIL, NOT_ASKED, OUT_OF_TIME, PASS, REPORT, Finding, Measured, Passport
 from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_code, load_installed, require_plugins
@@ -192,7 +192,7 @@ def audit_target(
             subject = replace(subject_of_record(record), bf16=bf16)
             with RepeatedRuns([subject.plan]) as runs:
                 findings = audit(subject, runs, **how)
-            write_document(record.folder / "passport.json", as_passport(record.folder.name, findings))
+            write_document(record.folder / "passport.json", Passport.of(record.folder.name, findings))
             return findings
     if what.endswith(".toml") or os.path.isfile(what):
         return audit_target(load_recipe(Path(what)), bf16=bf16, **how)

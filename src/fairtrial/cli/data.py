@@ -34,13 +34,14 @@ def audit(call: Call, json: Json = False) -> None:
         raise BadInput("nothing to audit was named" if target is None else "--model is what is audited", hint)
     if model is None and ("task" in call.given or call.fields):
         raise BadInput("--task and --set apply to --model only")
-    from fairtrial.finding import as_passport
+    from fairtrial.finding import Passport
+    from fairtrial.typed import unstructure
 
     with ending_hung(call.given["time_limit"]):
         audited = call(quiet=json)
     name = target or audited.what
     if json:
-        print(dumps(as_passport(name, audited.findings)))
+        print(dumps(unstructure(Passport.of(name, audited.findings))))
     else:
         print(f"leak audit of {audited}")
         if target is not None and os.path.isdir(target):

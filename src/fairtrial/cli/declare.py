@@ -128,6 +128,8 @@ def command(
         def run(**given: Any) -> None:
             kept = {name: value for name, value in given.items() if name not in shown and value is not None}
             changes = dict(read_changes(kept.pop("set_fields", ()))) if takes_fields else {}
+            if own_option := next((name for name in changes if name in dict(sources)), None):
+                raise BadInput(f"--set {own_option}: use {flag_of(own_option)} instead")
             changes |= {name: kept.pop(name) for name in fields if name in kept}
             kept |= {name: split_pairs(flag_of(name), kept[name]) for name in pairs if name in kept}
             for group, (kind, names) in groups.items():

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from fairtrial.cli.options import drawing
 from fairtrial.events import (
@@ -16,14 +16,28 @@ from fairtrial.events import (
     Estimated,
     Event,
     FinalScoring,
+    JobDone,
+    JobEvent,
+    JobFailed,
+    JobNotice,
+    JobScoring,
+    JobStarted,
+    JobStepped,
     Notice,
     Ready,
     Scored,
     ScoringBaseline,
+    SearchStarted,
     Started,
     Stepped,
     StoppedEarly,
+    StudyEvent,
+    StudyJudged,
+    StudyNotice,
+    StudyPlanned,
+    TimingStarted,
     event_json,
+    study_event_json,
 )
 from fairtrial.formatting import format_time
 from fairtrial.progress import SAID_AFTER_SECONDS, SAID_EVERY_SECONDS, SECONDS, Count, Waiting, time_left
@@ -31,6 +45,9 @@ from fairtrial.recipe import Recipe
 from fairtrial.report.render import fitted, plain
 from fairtrial.report.words import describe_result, describe_score, plan_lines, start_lines
 from fairtrial.stored import Metrics
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn, TaskID
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
 STUDY_QUIET_SECONDS = 15.0
@@ -47,9 +64,9 @@ def open_screen(recipe: Recipe, as_json: bool) -> Iterator[Callable[[Event], Non
 
 
 @contextmanager
-def open_study_screen(as_json: bool) -> Iterator[Callable[[str, dict[str, Any]], None]]:
+def open_study_screen(as_json: bool) -> Iterator[Callable[[StudyEvent], None]]:
     if as_json:
-        yield lambda kind, facts: print(json.dumps({"event": kind, **facts}), flush=True)
+        yield lambda event: print(json.dumps(study_event_json(event)), flush=True)
         return
     with StudyLines(live=sys.stdout.isatty()) as screen:
         yield screen.show
@@ -63,11 +80,11 @@ def show_json(event: Event) -> None:
 class Screen:
     """Prints lines; where it is `live`, on a terminal, above bars."""
 
-    def __init__(self, live: bool, *columns: Any) -> None:
+    def __init__(self, live: bool, *columns: ProgressColumn | str) -> None:
         from rich.progress import Progress
 
         self.live, self.last_line = live, time.monotonic()
-        self.waits: list[Any] = []  # the bar of what takes long
+        self.waits: list[TaskID] = []  # the bar of what takes long
         self.waiting = Waiting(self.wait, SECONDS if live else SAID_EVERY_SECONDS, self.idle)
         self.progress = Progress("{task.description}", *columns, transient=True, disable=not live, console=drawing())
 
@@ -209,42 +226,45 @@ class StudyLines(Screen):
         self.count = Count()
         self.running: dict[tuple[str, ...], None] = {}  # jobs; their keys say what they do
         self.main = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
-        self.bars: dict[tuple[str, ...], Any] = {}
+        self.bars: dict[tuple[str, ...], TaskID] = {}
 
-    def show(self, kind: str, facts: dict[str, Any]) -> None:
-        if self.live and kind == "verdict":
+    def show(self, event: StudyEvent) -> None:
+        if self.live and isinstance(event, StudyJudged):
             self.progress.stop()
-        self.count.update(kind, facts)
-        self.print_lines(kind, facts)
+        self.count.update(event)
+        self.print_lines(event)
         if self.live:
-            self.draw(kind, facts)
+            self.draw(event)
 
-    def print_lines(self, kind: str, facts: dict[str, Any]) -> None:
-        if kind == "plan":
-            self.say(*plan_lines(facts))
-        elif kind == "timing":
+    def print_lines(self, event: StudyEvent) -> None:
+        if isinstance(event, StudyPlanned):
+            self.say(*plan_lines(event.summary))
+        elif isinstance(event, TimingStarted):
             self.say("timing a few steps of each variant on this machine ...")
-        elif kind == "search":
-            how = f"chosen on validation ({facts['left']} trials to run)"
-            self.say(f"search: {facts['tries']} tries for each variant, {how}")
-        elif kind == "notice":
-            self.say(f"notice: {facts['text']}")
-        elif kind == "done" and facts["work"] == "trial":
-            # accuracies are at most one, perplexities above
-            scores = [f"{name} {of:{'.1%' if of <= 1 else '.1f'}}" for name, of in facts["scores"].items()]
-            if facts["key"][0] in self.count.plan.get("vocabularies_differ", ()) and "bits_per_byte" in facts:
-                scores = [f"{name} {bits:.3f} bits per byte" for name, bits in facts["bits_per_byte"].items()]
-            told = f"{' '.join(facts['key'])}: {', '.join(scores)}"
+        elif isinstance(event, SearchStarted):
+            how = f"chosen on validation ({event.left} trials to run)"
+            self.say(f"search: {event.tries} tries for each variant, {how}")
+        elif isinstance(event, StudyNotice | JobNotice):
+            self.say(f"notice: {event.text}")
+        elif isinstance(event, JobDone) and event.scores is not None:
+            told = f"{' '.join(event.key)}: {', '.join(self.score_texts(event))}"
             self.say(f"{self.count.position()}  {told}  {self.count.left()}".rstrip())
-        elif kind == "failed":
-            self.say(f"{self.count.position()}  {' '.join(facts['key'])} failed: {facts['error']}")
-        elif kind == "verdict":
-            self.say("", "verdict:", *(f"  {line}" for line in facts["text"]), "")
-            self.say(f"tables: fairtrial verdict {facts['folder']}", f"open this page: {Path(facts['page']).resolve()}")
-        if kind == "begin":
-            self.running[tuple(facts["key"])] = None
-        elif kind in ("done", "failed"):
-            self.running.pop(tuple(facts["key"]), None)
+        elif isinstance(event, JobFailed):
+            self.say(f"{self.count.position()}  {' '.join(event.key)} failed: {event.error}")
+        elif isinstance(event, StudyJudged):
+            self.say("", "verdict:", *(f"  {line}" for line in event.verdict.text), "")
+            self.say(f"tables: fairtrial verdict {event.folder}", f"open this page: {Path(event.page).resolve()}")
+        if isinstance(event, JobStarted):
+            self.running[event.key] = None
+        elif isinstance(event, JobDone | JobFailed):
+            self.running.pop(event.key, None)
+
+    def score_texts(self, done: JobDone) -> list[str]:
+        """Where vocabularies differ, bits per byte; else accuracies, which are at most one, or perplexities."""
+        plan = self.count.plan
+        if done.bits_per_byte and plan is not None and done.key[0] in plan.vocabularies_differ:
+            return [f"{name} {bits:.3f} bits per byte" for name, bits in done.bits_per_byte.items()]
+        return [f"{name} {score:{'.1%' if score <= 1 else '.1f'}}" for name, score in (done.scores or {}).items()]
 
     def idle(self) -> None:
         """A sign of life that says what is running."""
@@ -253,18 +273,18 @@ class StudyLines(Screen):
             works = [" ".join(key) for key in list(self.running)]
             self.say(f"{self.count.position()}  running: {', '.join(works)}  {self.count.left()}".rstrip())
 
-    def draw(self, kind: str, facts: dict[str, Any]) -> None:
-        key = tuple(facts.get("key", ()))
-        if kind == "begin":
-            self.bars[key] = self.progress.add_task(f"  {' '.join(key)}", total=None, detail="")
-        elif kind == "step" and key in self.bars:
-            self.progress.update(self.bars[key], total=facts["steps"], completed=facts["step"], detail="")
-        elif kind == "testing" and key in self.bars:
-            self.progress.update(self.bars[key], detail=f"scoring {facts['split']}")
-        elif kind in ("done", "failed") and key in self.bars:
-            self.progress.remove_task(self.bars.pop(key))
+    def draw(self, event: StudyEvent) -> None:
+        bar = self.bars.get(event.key) if isinstance(event, JobEvent) else None
+        if isinstance(event, JobStarted):
+            self.bars[event.key] = self.progress.add_task(f"  {' '.join(event.key)}", total=None, detail="")
+        elif isinstance(event, JobStepped) and bar is not None:
+            self.progress.update(bar, total=event.steps, completed=event.step, detail="")
+        elif isinstance(event, JobScoring) and bar is not None:
+            self.progress.update(bar, detail=f"scoring {event.split}")
+        elif isinstance(event, JobDone | JobFailed) and bar is not None:
+            self.progress.remove_task(self.bars.pop(event.key))
         if self.count.trials:
-            seeds = self.count.plan.get("seed_count", 0)
+            seeds = self.count.plan.seed_count if self.count.plan else 0
             done = self.count.done + sum(self.count.running.values())
             detail = f"{self.count.done}/{self.count.trials} trials, {seeds} seeds  {self.count.left()}"
             self.progress.update(self.main, description="study", total=self.count.trials, completed=done, detail=detail)

@@ -77,7 +77,7 @@ class DataAudit:
             "level": self.level,
             "documents": dict(self.documents),
             "sets": {name: found.counts() | found.by_item() for name, found in self.duplicates.items()},
-            "findings": [finding.to_dict() for finding in self.findings],
+            "findings": [finding.to_plain() for finding in self.findings],
             "notes": list(self.notes),
         }
 

@@ -3,14 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairtrial.errors import BadInput, DiskTrouble, FairtrialError, Interrupted, is_out_of_memory
+from fairtrial.events import JobEvent, JobStarted
+from fairtrial.finding import Passport
 from fairtrial.registry import did_you_mean
+from fairtrial.stored_study import Layers
+
+
+@dataclass(frozen=True)
+class AuditSubject:
+    """A variant whose leak audit is asked for."""
+
+    task: str
+    variant: str
+    recipe: str  # TOML
+
+
+@dataclass(frozen=True)
+class AuditedVariant:
+    task: str
+    variant: str
+    passport: Passport
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """Attention maps of one sentence; empty of a network that offers none."""
+
+    words: tuple[str, ...] = ()
+    weights: Layers | None = None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A part that is to be drawn: its options, in a network of this size."""
+
+    part: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    heads: int = 4
+    length: int = 24
+    causal: bool = True
 
 
 @dataclass(frozen=True)
@@ -24,13 +61,19 @@ class Job:
     folder: str = ""  # where what it leaves on disk belongs
     plugins: tuple[str, ...] = ()  # files with parts of a user's own
     seconds: float | None = None  # it is stopped when it takes longer
-    options: dict[str, Any] = field(default_factory=dict)
+    # what only some kinds ask for
+    parameters: int = 0  # match: so many
+    subjects: tuple[AuditSubject, ...] = ()  # passport
+    part: str = ""  # part
+    drawing: Drawing | None = None
+    sentence: str = ""  # portrait
+    mark: str = ""  # baselines: what they depend on
 
 
 @dataclass(frozen=True)
 class JobResult:
     job: Job
-    facts: dict[str, Any] | None = None  # None: it failed or was stopped
+    value: object = None  # what `<kind>_job` returns; None: it failed or was stopped
     error: str = ""
     mistake: bool = False  # the error is the user's to correct; else something broke
     disk: bool = False  # the disk is full or broken, which no job can help
@@ -40,16 +83,15 @@ class JobResult:
     seconds: float = 0.0
 
 
-OnEvent = Callable[[str, dict[str, Any]], None]
+OnEvent = Callable[[JobEvent], None]
 Stop = Callable[[], bool]
-OnProgress = Callable[[Job, str, dict[str, Any]], None]  # a job's begin, step, testing or notice, and its facts
 
 
 class Engine(Protocol):
     name: str
     width: int  # jobs at a time
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
+    def run(self, jobs: Sequence[Job], on_event: OnEvent, stop: Stop) -> Iterator[JobResult]:
         """Results as they come. A job that fails, or takes its process down, never stops the others. When `stop`
         says so, running jobs save what they have and no other begins."""
         ...
@@ -59,7 +101,7 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
     """Run a job in this process. Whatever a plugin raises becomes the result's error."""
     started = time.monotonic()
     try:
-        facts = getattr(import_module("fairtrial.study.jobs"), f"{job.kind}_job")(job, on_event, stop)
+        value = getattr(import_module("fairtrial.study.jobs"), f"{job.kind}_job")(job, on_event, stop)
     except Interrupted as error:
         return JobResult(job, error=error.what, stopped=True)
     except FairtrialError as error:
@@ -70,27 +112,34 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
             return JobResult(job, error="not enough memory (try a smaller shape or batch)")
         first = next(iter(str(error).strip().splitlines()), "no message")
         return JobResult(job, error=f"{type(error).__name__}: {first[:300]}")
-    return JobResult(job, facts=facts, seconds=time.monotonic() - started)
+    return JobResult(job, value=value, seconds=time.monotonic() - started)
 
 
 class InProcess:
     name = "here"
     width = 1
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
+    def run(self, jobs: Sequence[Job], on_event: OnEvent, stop: Stop) -> Iterator[JobResult]:
         for job in jobs:
             if stop():
                 return
-            on_progress(job, "begin", {})
-            yield run_job(job, partial(on_progress, job), stop)
+            on_event(JobStarted(job.key, job.kind))
+            yield run_job(job, on_event, stop)
 
 
-def open_engine(name: str = "cores", jobs: int | None = None, **ray: Any) -> Engine:
-    """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time.
-    `ray`: address, cpus, gpus."""
-    asked = {option: value for option, value in ray.items() if value is not None}
-    if asked and name != "ray":
-        raise BadInput(f"--{next(iter(asked))} is for a Ray cluster", "add --engine ray")
+def open_engine(
+    name: str = "cores",
+    jobs: int | None = None,
+    *,
+    address: str | None = None,
+    cpus: float | None = None,
+    gpus: float | None = None,
+) -> Engine:
+    """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time."""
+    of_ray = {"address": address, "cpus": cpus, "gpus": gpus}
+    given = [option for option, value in of_ray.items() if value is not None]
+    if given and name != "ray":
+        raise BadInput(f"--{given[0]} is for a Ray cluster", "add --engine ray")
     if name == "here":
         return InProcess()
     if name == "cores":
@@ -100,5 +149,5 @@ def open_engine(name: str = "cores", jobs: int | None = None, **ray: Any) -> Eng
     if name == "ray":
         from fairtrial.engines.ray import Ray
 
-        return Ray(width=jobs, **asked)
+        return Ray(address, jobs, 1.0 if cpus is None else cpus, gpus)
     raise BadInput(f"there is no engine {name!r}{did_you_mean(name, ['here', 'cores', 'ray'])}")

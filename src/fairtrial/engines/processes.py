@@ -15,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver, resource_tracker
+from multiprocessing.process import BaseProcess
 from types import ModuleType
-from typing import Any
 
-from fairtrial.engines.job import Job, JobResult, OnProgress, Stop, run_job
+from fairtrial.engines.job import Job, JobResult, OnEvent, Stop, run_job
 from fairtrial.errors import FairtrialError
+from fairtrial.events import JobEvent, JobNotice, JobScoring, JobStarted, JobStepped
 
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop, or to end
 START_SECONDS = 20.0  # for a fork server that was killed to be replaced
@@ -40,7 +41,7 @@ MOST_PROCESSES = 30 if sys.platform == "win32" else 1024  # Windows waits for 63
 @dataclass
 class Running:
     job: Job
-    process: Any
+    process: BaseProcess
     pipe: connection.Connection
     started: float
     asked: float | None = None  # when it was asked to stop
@@ -63,7 +64,7 @@ class Processes:
     def __init__(self, width: int | None = None, preload: Sequence[str] = ()) -> None:
         self.width, self.preload = min(width or usable_cores(), MOST_PROCESSES), [*PRELOADED, *preload]
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
+    def run(self, jobs: Sequence[Job], on_event: OnEvent, stop: Stop) -> Iterator[JobResult]:
         waiting = [(job, False) for job in reversed(jobs)]
         running: list[Running] = []
         try:
@@ -73,8 +74,8 @@ class Processes:
                     if (begun := start(job, stop, again, self.preload)) is None:
                         break  # it is being stopped
                     running.append(begun)
-                    on_progress(job, "begin", {})
-                collect(running, on_progress, stop)
+                    on_event(JobStarted(job.key, job.kind))
+                collect(running, on_event, stop)
                 if stop():
                     ask_to_stop(running)
                 kill_late(running)
@@ -85,7 +86,7 @@ class Processes:
                     assert each.result is not None
                     if each.result.killed and not each.again and not stop():
                         text = f"{'/'.join(each.job.key)}: {each.result.error}; it is run once more"
-                        on_progress(each.job, "notice", {"text": text})
+                        on_event(JobNotice(each.job.key, each.job.kind, text))
                         waiting.append((each.job, True))
                     else:
                         yield each.result
@@ -133,15 +134,16 @@ def end_fork_server() -> None:
 
 
 def launch(job: Job, again: bool, preload: Sequence[str], given_up: Stop) -> Running | None:
-    context: Any = multiprocessing.get_context(START)
+    linux = START == "forkserver"
+    context = multiprocessing.get_context("forkserver") if linux else multiprocessing.get_context("spawn")
     until = time.monotonic() + START_SECONDS
     while not given_up():
         ours, far = context.Pipe()
-        process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
+        process: BaseProcess = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
         try:
             # two studies in two threads take turns: the environment and __main__ are everybody's
             with STARTING, one_thread(), without_ctrl_c(), without_main():
-                if START == "forkserver":
+                if linux:
                     context.set_forkserver_preload(list(preload))
                     forkserver.ensure_running()
                 process.start()
@@ -237,14 +239,14 @@ def run_in_process(job: Job, pipe: connection.Connection) -> None:
                 asked = True
         return asked
 
-    def on_event(kind: str, facts: dict[str, Any]) -> None:
+    def on_event(event: JobEvent) -> None:
         nonlocal last_event, asked
         now = time.monotonic()
-        if kind in ("step", "testing") and now - last_event < EVENT_SECONDS:
+        if isinstance(event, JobStepped | JobScoring) and now - last_event < EVENT_SECONDS:
             return
         last_event = now
         try:
-            pipe.send((kind, facts))
+            pipe.send(event)
         except OSError:
             asked = True
 
@@ -253,7 +255,7 @@ def run_in_process(job: Job, pipe: connection.Connection) -> None:
         pipe.send(result)
 
 
-def collect(running: list[Running], on_progress: OnProgress, stop: Stop) -> None:
+def collect(running: list[Running], on_event: OnEvent, stop: Stop) -> None:
     """Wait a moment for events and results, and for processes that ended without one. What ends by SIGTERM, or while
     everything is being stopped, has not failed."""
     connection.wait([each.pipe for each in running] + [each.process.sentinel for each in running], timeout=0.2)
@@ -265,7 +267,7 @@ def collect(running: list[Running], on_progress: OnProgress, stop: Stop) -> None
                 if isinstance(message, JobResult):
                     each.result = message
                 else:
-                    on_progress(each.job, *message)
+                    on_event(message)
         except (EOFError, OSError):
             each.process.join(PATIENCE_SECONDS)
             ended = True

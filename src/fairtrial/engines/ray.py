@@ -17,11 +17,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import chdir, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fairtrial.disk import write_bytes
-from fairtrial.engines.job import Job, JobResult, OnProgress, Stop, run_job
+from fairtrial.engines.job import Job, JobResult, OnEvent, Stop, run_job
 from fairtrial.errors import BadInput
+from fairtrial.events import JobEvent, JobScoring, JobStarted, JobStepped
+
+if TYPE_CHECKING:
+    from ray.actor import ActorHandle
 
 HOW_TO_CONNECT = "start one with: ray start --head; if it asks for a token, as those of new Ray do: RAY_AUTH_MODE=token"
 RETRIES = 3  # of a task whose machine was lost
@@ -43,21 +48,27 @@ class Ray:
             import ray
         except ImportError as error:
             raise BadInput("Ray is not installed", "pip install 'fairtrial[ray]'") from error
-        self.ray: Any = ray
+        self.ray: ModuleType = ray
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_worker_niceness", "0")  # trials are the work: at Ray's 15 anything else starves them
         if not ray.is_initialized():
             tell_on_standard_error()
             try:
-                own: dict[str, Any] = {"num_cpus": width, "include_dashboard": False} if address is None else {}
+                own_cluster = address is None
                 with chdir("/"):  # Ray puts the working folder on the path of its workers: a random.py there would run
-                    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+                    ray.init(
+                        address=address,
+                        num_cpus=width if own_cluster else None,
+                        include_dashboard=False if own_cluster else None,
+                        log_to_driver=False,
+                        logging_level=logging.ERROR,
+                    )
             except (ConnectionError, RuntimeError, ValueError) as error:
                 what = str(error).strip().splitlines()[0]
                 raise BadInput(f"no Ray cluster at {address!r}: {what}", HOW_TO_CONNECT) from error
         self.cpus, self.gpus = cpus, gpus
-        self.stored: dict[tuple[str, ...], Any] = {}  # inputs by path and time, put into the cluster's store once
+        self.stored: dict[tuple[str, ...], object] = {}  # inputs by path and time, put into the cluster's store once
         has = ray.cluster_resources()
         if gpus and has.get("GPU", 0) < gpus:
             raise BadInput(f"a trial asks for {gpus:g} GPUs, and the cluster has {has.get('GPU', 0):g}")
@@ -70,7 +81,7 @@ class Ray:
         room = int(min(has.get("CPU", 1) / self.cpus, has.get("GPU", 0) / self.gpus if self.gpus else math.inf))
         return max(1, min(self.most or room, room))
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
+    def run(self, jobs: Sequence[Job], on_event: OnEvent, stop: Stop) -> Iterator[JobResult]:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         ray = self.ray
@@ -79,7 +90,7 @@ class Ray:
         this_machine = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board = ray.remote(num_cpus=0, scheduling_strategy=this_machine)(Board).remote()
         waiting = list(reversed(jobs))
-        running: dict[Any, Job] = {}
+        running: dict[object, Job] = {}
         while running or (waiting and not stop()):
             self.width = self._width()
             while waiting and len(running) < self.width and not stop():
@@ -89,19 +100,19 @@ class Ray:
                 asked = task.options(num_cpus=self.cpus, num_gpus=self._gpus_of(job))
                 reference = asked.remote(job, saved, plugins, board, *self._inputs_of(job))
                 running[reference] = job
-                on_progress(job, "begin", {})
+                on_event(JobStarted(job.key, job.kind))
             done, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
             with suppress(ray.exceptions.RayError):
-                by_key = {job.key: job for job in running.values()}
-                for key, kind, facts in ray.get(board.read.remote(), timeout=5):
-                    if key in by_key:
-                        on_progress(by_key[key], kind, facts)
+                keys = {job.key for job in running.values()}
+                for event in ray.get(board.read.remote(), timeout=5):
+                    if event.key in keys:
+                        on_event(event)
                 if stop():
                     ray.get(board.ask_to_stop.remote(), timeout=5)
             for reference in done:
                 yield self._receive(running.pop(reference), reference)
 
-    def _receive(self, job: Job, reference: Any) -> JobResult:
+    def _receive(self, job: Job, reference: object) -> JobResult:
         """The result of a task; the files of its record are put in their place here."""
         try:
             result, files = self.ray.get(reference)
@@ -119,23 +130,23 @@ class Ray:
         device = tomllib.loads(job.recipe).get("training", {}).get("device", "")
         return float(device.startswith("cuda")) if self.gpus is None else self.gpus
 
-    def _inputs_of(self, job: Job) -> tuple[Any, ...]:
+    def _inputs_of(self, job: Job) -> tuple[object, ...]:
         """Path and stored files of each input, alternating: Ray resolves references only where they are arguments."""
-        found: list[Any] = []
+        inputs: list[object] = []
         for path in input_paths(job.recipe):
             files = sorted(each for each in (Path(path), *Path(path).rglob("*")) if each.is_file())
             key = (path, *(f"{each} {each.stat().st_mtime_ns} {each.stat().st_size}" for each in files))
             if key not in self.stored:
                 self.stored[key] = self.ray.put(files_at(Path(path)))
-            found += [path, self.stored[key]]
-        return tuple(found)
+            inputs += [path, self.stored[key]]
+        return tuple(inputs)
 
 
 def tell_on_standard_error() -> None:
     """Ray prints that a machine is lost on standard output, among the lines of --json."""
     from ray._private import worker
 
-    def tell(data: dict[str, Any], *_: Any, **__: Any) -> None:
+    def tell(data: dict[str, Sequence[str]], *_: object, **__: object) -> None:
         print(*data.get("lines", ()), sep="\n", file=sys.stderr)
 
     if hasattr(worker, "print_to_stdstream"):  # it has no public name
@@ -146,14 +157,14 @@ class Board:
     """Where remote tasks leave their events, and read whether to stop."""
 
     def __init__(self) -> None:
-        self.events: list[tuple[Any, str, dict[str, Any]]] = []
+        self.events: list[JobEvent] = []
         self.stopping = False
 
-    def add(self, key: Any, kind: str, facts: dict[str, Any]) -> bool:
-        self.events.append((key, kind, facts))
+    def add(self, event: JobEvent) -> bool:
+        self.events.append(event)
         return self.stopping
 
-    def read(self) -> list[tuple[Any, str, dict[str, Any]]]:
+    def read(self) -> list[JobEvent]:
         events, self.events = self.events, []
         return events
 
@@ -168,20 +179,22 @@ def input_paths(recipe: str) -> list[str]:
     return [path for path in dict.fromkeys(named) if path and path != "sotu" and Path(path).exists()]
 
 
-def run_remotely(job: Job, saved: Files, plugins: Files, board: Any, *inputs: Any) -> tuple[JobResult, Files]:
+def run_remotely(
+    job: Job, saved: Files, plugins: Files, board: ActorHandle, *inputs: str | Files
+) -> tuple[JobResult, Files]:
     """On a worker: run a job in a folder of its own; its result, and the files that it left."""
     import ray
 
     folder = Path(tempfile.mkdtemp(prefix="fairtrial-"))
     last_event, stopping = 0.0, False
 
-    def on_event(kind: str, facts: dict[str, Any]) -> None:
+    def on_event(event: JobEvent) -> None:
         nonlocal last_event, stopping
-        if kind in ("step", "testing") and time.monotonic() - last_event < 1.0:
+        if isinstance(event, JobStepped | JobScoring) and time.monotonic() - last_event < 1.0:
             return
         last_event = time.monotonic()
         with suppress(ray.exceptions.RayError):
-            stopping = ray.get(board.add.remote(job.key, kind, facts), timeout=10)
+            stopping = bool(ray.get(board.add.remote(event), timeout=10))
 
     try:
         put_files(folder / "plugins", plugins)
@@ -200,10 +213,12 @@ def run_remotely(job: Job, saved: Files, plugins: Files, board: Any, *inputs: An
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def put_inputs(folder: Path, inputs: Sequence[Any]) -> dict[str, str]:
+def put_inputs(folder: Path, inputs: Sequence[str | Files]) -> dict[str, str]:
     """Write the inputs that this machine does not have as they are at home; their paths there -> here."""
     moved = {}
     for number, (path, files) in enumerate(zip(inputs[::2], inputs[1::2], strict=True)):
+        assert isinstance(path, str)
+        assert isinstance(files, dict)
         if files_at(Path(path)) != files:
             name = Path(path).name
             put_files(folder / str(number) / name if list(files) != [name] else folder / str(number), files)

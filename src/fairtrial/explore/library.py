@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.requests import JobHandle, RequestParams, to_json
-from fairtrial.finding import Finding, worst
+from fairtrial.finding import Passport, worst
 from fairtrial.formatting import format_parts, vocabulary_of
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.report import StudyFiles, curves_of, loss_curve
 from fairtrial.results.verdict_tables import comparison_numbers
-from fairtrial.stored import Metrics, read_plain
+from fairtrial.stored import Metrics, read_document
 
 if TYPE_CHECKING:
     from fairtrial.run import Run
@@ -311,8 +311,7 @@ def study_row(folder: Path) -> Row:
         row |= {"name": verdict.name, "sentence": next(iter(verdict.text), "")}
         row["bytes"] = sum(size_of(path.parent) for path in done)
         return row | {"headlines": [comparison_numbers(each) for each in verdict.comparisons[:MOST_HEADLINES]]}
-    plan = read_plain(folder / "plan.json") if (folder / "plan.json").is_file() else {}
-    total = len(plan.get("trials", [])) or None
+    total = len(StudyFiles(folder).plan.trials) or None
     written = max((path.stat().st_mtime for path in folder.glob("trials/*/*/*/*.jsonl")), default=0.0)
     written = max(written, folder.stat().st_mtime)
     finished = {path.parent for path in done}
@@ -339,7 +338,7 @@ def level_of(path: Path) -> str:
     if not path.is_file():
         return ""
     try:
-        return worst([Finding.from_dict(row) for row in read_plain(path)["findings"]])
+        return worst(read_document(path, Passport).findings)
     except BadInput:
         return "damaged"
 

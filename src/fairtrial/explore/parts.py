@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from fairtrial import catalogue
-from fairtrial.engines import Job, JobResult, OnProgress, open_engine, run_job
+from fairtrial.engines import Drawing, Job, JobResult, OnEvent, open_engine, run_job
 from fairtrial.errors import BadInput, FairtrialError
+from fairtrial.events import JobEvent, JobFinding
 from fairtrial.explore.library import Library
 from fairtrial.explore.requests import JobHandle, Plain, RequestParams, TooSlow
 from fairtrial.model import parts as registered
@@ -60,39 +61,39 @@ def named(params: RequestParams) -> str:
 def draw(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """What a part does, measured on initial weights. Ours are drawn here and at once, a user's in a process."""
     name = named(params)
-    size = {"heads": params.whole("heads", 1, 16, 4), "length": params.whole("length", 2, 96, 24)}
-    options = {"part": name, "options": params.options("options"), "causal": params.flag("decoder", True), **size}
-    job = Job(("part", name), "drawing", seconds=DRAWING_SECONDS, options=options)
+    heads, length = params.whole("heads", 1, 16, 4), params.whole("length", 2, 96, 24)
+    drawing = Drawing(name, params.options("options"), heads, length, params.flag("decoder", True))
+    job = Job(("part", name), "drawing", seconds=DRAWING_SECONDS, drawing=drawing)
     if registered.find(name).__module__.startswith("fairtrial.parts"):
-        result = run_job(job, lambda kind, facts: None, handle.ended.is_set)
+        result = run_job(job, lambda event: None, handle.ended.is_set)
     else:
-        result = in_a_process(library, job, lambda job, kind, facts: None, handle)
-    if result.facts is None:
+        result = in_a_process(library, job, lambda event: None, handle)
+    if not isinstance(result.value, tuple):
         raise (TooSlow if result.late else BadInput)(f"{name} cannot be drawn with these options: {result.error}")
-    return dict(result.facts)
+    return {"pictures": [asdict(picture) | {"range": picture.range} for picture in result.value]}
 
 
 def passport(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Each check as it ends."""
     name = named(params)
 
-    def on_progress(job: Job, kind: str, facts: Plain) -> None:
-        handle.send({kind: facts})  # begin, finding, notice
+    def on_event(event: JobEvent) -> None:
+        handle.send({event.kind: event.finding.to_plain() if isinstance(event, JobFinding) else {}})
 
-    job = Job(("part", name), "part", seconds=PASSPORT_SECONDS, options={"part": name})
-    result = in_a_process(library, job, on_progress, handle)
-    if result.facts is None:
+    job = Job(("part", name), "part", seconds=PASSPORT_SECONDS, part=name)
+    result = in_a_process(library, job, on_event, handle)
+    if result.value is None:
         raise (TooSlow if result.late else FairtrialError)(f"the passport of {name} was not finished: {result.error}")
-    return dict(result.facts)
+    return {"level": result.value}
 
 
-def in_a_process(library: Library, job: Job, on_progress: OnProgress, handle: JobHandle) -> JobResult:
+def in_a_process(library: Library, job: Job, on_event: OnEvent, handle: JobHandle) -> JobResult:
     """A part of a user's own may hang or crash: its process is killed when it takes too long or when nobody waits any
     more."""
     with tempfile.TemporaryDirectory(prefix="fairtrial-part-") as folder:
         files = [*map(str, library.plugins), *(str(each) for each in written(job.key[1], Path(folder)))]
         job = replace(job, plugins=tuple(files))
-        results = list(open_engine("cores", 1).run([job], on_progress, handle.ended.is_set))
+        results = list(open_engine("cores", 1).run([job], on_event, handle.ended.is_set))
     handle.check()
     return results[0] if results else JobResult(job, error="it was stopped")
 

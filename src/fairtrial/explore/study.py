@@ -54,10 +54,6 @@ class Opened:
     def verdict(self) -> Verdict:
         return self.files.verdict
 
-    @cached_property
-    def contamination(self) -> Plain:
-        return self.files.read("contamination.json")
-
     def records(self, task: str, variant: str) -> dict[int, Record]:
         """The finished ones of the judged seeds."""
         found = self.files.records.get(task, {}).get(variant, [])
@@ -75,8 +71,9 @@ class Opened:
         return known[variant][test]
 
     def status(self, task: str, test: str) -> np.ndarray | None:
-        facts = self.contamination.get(task, {}).get("sets", {}).get(test)
-        return None if facts is None else np.array(facts["status"], dtype=np.int8)
+        audit = self.files.data_audits.get(task)
+        copied = audit.sets.get(test) if audit else None
+        return None if copied is None else np.array(copied.status, dtype=np.int8)
 
 
 OPEN: OrderedDict[tuple[str, float], Opened] = OrderedDict()
@@ -98,7 +95,7 @@ def opened(library: Library, params: RequestParams) -> Opened:
 def overview(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """The verdict's first screen, and what may be chosen."""
     study = opened(library, params)
-    verdict, plan = study.verdict, study.files.read("plan.json")
+    verdict, plan = study.verdict, study.files.plan
     tasks = {}
     for name, task in verdict.tasks.items():
         tasks[name] = {
@@ -118,7 +115,7 @@ def overview(library: Library, params: RequestParams, handle: JobHandle) -> Plai
         "look": unstructure(verdict.look),
         "looks": looks,
         "until_clear": verdict.until_clear,
-        "planned": plan.get("looks", []),
+        "planned": list(plan.looks),
     }
 
 

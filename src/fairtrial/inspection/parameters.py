@@ -30,6 +30,7 @@ from fairtrial.plugins import load_code
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import Recipe, with_length
+from fairtrial.stored_study import ParameterRow
 from fairtrial.training.scoring import scoring
 from fairtrial.training.tasks import Network, build_network
 
@@ -37,16 +38,8 @@ Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Row:
-    component: str
-    formula: str  # with numbers: '4 × (64 × 64 + 64)'
-    count: int
-    bias_free: int  # weight matrices only
-
-
-@dataclass(frozen=True)
 class Ledger:
-    rows: tuple[Row, ...]
+    rows: tuple[ParameterRow, ...]
     total: int
     bias_free: int
 
@@ -99,14 +92,14 @@ def component_of(name: str) -> tuple[int, str, str]:
     return len(COMPONENTS) - 1, name.rsplit(".", 1)[0], ""
 
 
-def row_of(component: str, copies: list[list[tuple[str, Sizes]]]) -> Row:
+def row_of(component: str, copies: list[list[tuple[str, Sizes]]]) -> ParameterRow:
     tensors = dict(tensor for copy in copies for tensor in copy)
     counted = component in BIAS_FREE
     if component == "head":
         component = "output layer" if "out.weight" in tensors else "output layer (its weights are the token embedding)"
         if "hidden.weight" in tensors and "norm.weight" not in tensors:
             component = "classifier"
-    return Row(
+    return ParameterRow(
         component,
         summed(summed(product(*sizes_of(*tensor))[0] or "1" for tensor in copy) for copy in copies),
         sum(math.prod(sizes) for sizes in tensors.values()),

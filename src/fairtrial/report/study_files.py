@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from fairtrial.errors import BadInput
+from fairtrial.finding import Passport
 from fairtrial.record import Record
 from fairtrial.results.values import Verdict
 from fairtrial.results.verdict_file import read_verdict
-from fairtrial.stored import TrialInfo, read_plain
-from fairtrial.typed import WrongValue, structure
+from fairtrial.stored import TrialInfo, read_document
+from fairtrial.stored_study import DataAudits, ParameterRows, StoredMaps, StoredPlan, read_parameters
+
+T = TypeVar("T")
 
 HINT = "a study is a folder that `fairtrial study` wrote"
-
-
-@dataclass(frozen=True)
-class StoredMaps:
-    """What maps.json holds: attention of each variant on one sentence, by task."""
-
-    sentence: str = ""
-    words: tuple[str, ...] = ()
-    words_of: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    variants: Mapping[str, Mapping[str, list[list[list[list[float | None]]]] | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,21 +45,28 @@ class StudyFiles:
         return read_verdict(self.inside("verdict.json")) if self.given is None else self.given
 
     @cached_property
-    def maps(self) -> dict[str, Any]:
-        plain = self.read("maps.json")
-        try:
-            structure(StoredMaps, {name: value for name, value in plain.items() if name != "format"})
-        except WrongValue as error:
-            raise BadInput(f"{self.folder / 'maps.json'} is damaged at {error}", HINT) from error
-        return plain
+    def maps(self) -> StoredMaps:
+        return self.read("maps.json", StoredMaps) or StoredMaps()
 
     @cached_property
-    def ledger(self) -> dict[str, Any]:
-        return self.read("ledger.json")
+    def plan(self) -> StoredPlan:
+        return self.read("plan.json", StoredPlan) or StoredPlan()
 
-    def passport(self, task: str, variant: str) -> dict[str, Any]:
-        """What the audit of one variant found; empty where there was none."""
-        return self.read(f"passports/{task}/{variant}.json")
+    @cached_property
+    def data_audits(self) -> DataAudits:
+        return self.read("contamination.json", DataAudits) or {}
+
+    @cached_property
+    def parameters(self) -> ParameterRows:
+        if self.given is not None:
+            return {}
+        for name in ("parameters.json", "ledger.json"):
+            self.inside(name)  # no symlink
+        return read_parameters(self.folder, HINT)
+
+    def passport(self, task: str, variant: str) -> Passport | None:
+        """What the audit of one variant found; None where there was none."""
+        return self.read(f"passports/{task}/{variant}.json", Passport)
 
     @cached_property
     def study_text(self) -> str:
@@ -114,12 +114,12 @@ class StudyFiles:
                 raise BadInput(f"{path} is a symlink; a study holds plain files only", HINT)
         return path
 
-    def read(self, name: str) -> dict[str, Any]:
-        """Empty where there is no such file."""
+    def read(self, name: str, kind: type[T]) -> T | None:
+        """None where there is no such file."""
         if self.given is not None:
-            return {}
+            return None
         path = self.inside(name)
-        return read_plain(path, HINT) if path.exists() else {}
+        return read_document(path, kind, HINT) if path.exists() else None
 
 
 def seed_in(path: Path) -> tuple[str, int, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fairtrial.description import MISSING, Cell, Curve, IntervalRow, Table, row
+from fairtrial.finding import FAIL
 from fairtrial.formatting import decimals_for, few_digits, interval_text, plain_number, probability
 from fairtrial.recipe import to_table, write_recipe
 from fairtrial.record import Record
@@ -18,6 +19,7 @@ from fairtrial.report.study_files import StudyFiles
 from fairtrial.results import verdict_tables as tables
 from fairtrial.results.sentences import best_of_sentence, counted, subset_sentence
 from fairtrial.results.values import Comparison, Question, Score, SearchSummary, TaskVerdict, Verdict
+from fairtrial.stored_study import ParameterRow, StoredMaps
 
 LOSS_POINTS = 60
 CURVES = {"nats": ("Training loss", "nats per answer"), "accuracy": ("Accuracy on {} during training", "share")}
@@ -110,7 +112,7 @@ def about_task(study: StudyFiles, name: str) -> dict[str, Any]:
         "legend": shown,
         "failed_checks": failed_checks(study, name),
         "maps": map_rows(study.maps, name, task),
-        "ledger": ledger_tables(study.ledger.get(name, {}), task),
+        "ledger": ledger_tables(study.parameters.get(name, {}), task),
         "best_of": best_of_sentence(task.best_of, task.metric.name) if task.best_of else "",
         "tries": tries_line(task.search),
         "table": {maker.__name__: maker(task) for maker in tables.MAIN + tables.FURTHER},
@@ -280,18 +282,18 @@ def curve_charts(variants: Sequence[tuple[str, int, list[Record]]]) -> list[str]
     return [chart for chart in drawn if chart]
 
 
-def map_rows(maps: dict[str, Any], name: str, task: TaskVerdict) -> dict[str, Any] | None:
+def map_rows(maps: StoredMaps, name: str, task: TaskVerdict) -> dict[str, Any] | None:
     """A row of small maps for each variant, the same heads below one another, and the same maps with their words."""
     hide = charts.without_future if name == "lm" else list
-    variants = {variant: hide(layers) for variant, layers in maps.get("variants", {}).get(name, {}).items() if layers}
+    variants = {variant: hide(layers) for variant, layers in maps.variants.get(name, {}).items() if layers}
     if not variants:
         return None
-    everywhere = [layers for by_variant in maps["variants"].values() for layers in by_variant.values()]
+    everywhere = [layers for by_variant in maps.variants.values() for layers in by_variant.values() if layers]
     merged = sum(len(row) for row in rows_in(everywhere)) > charts.MOST_CELLS
     rows = []
     for number, (variant, layers) in enumerate(variants.items()):
         small, large = [], []
-        given = maps.get("words_of", {}).get(name, {}).get(variant, maps.get("words", []))
+        given = list(maps.words_of.get(name, {}).get(variant, maps.words))
         for layer, heads in enumerate(layers):
             for head, values in enumerate([charts.mean_over_heads(heads)] if merged else heads):
                 across = max(map(len, [values, *values]))
@@ -303,7 +305,7 @@ def map_rows(maps: dict[str, Any], name: str, task: TaskVerdict) -> dict[str, An
                 large.append({"name": place, "map": charts.large_map(identity, label, len(values), words)})
         rows.append({"name": tables.named(task, variant), "small": small, "large": large})
     hidden = any(None in row for row in rows_in(variants.values()))
-    sentence = maps.get("sentence", " ".join(maps.get("words", [])))
+    sentence = maps.sentence or " ".join(maps.words)
     told = {"sentence": sentence, "scale": charts.MAP_SCALE, "key": charts.map_key()}
     return {"rows": rows, "hidden": hidden, "merged": merged, **told}
 
@@ -313,17 +315,13 @@ def rows_in(variants: Iterable[Any]) -> Iterator[Any]:
     return (row for layers in variants for heads in layers for head in heads for row in head)
 
 
-def ledger_tables(ledger: dict[str, Any], task: TaskVerdict) -> list[Table]:
+def ledger_tables(by_variant: Mapping[str, Sequence[ParameterRow]], task: TaskVerdict) -> list[Table]:
     """The parameters of each variant."""
     found = []
-    for variant, lines in ledger.items():
-        counts = [[line.get(key) for key in ("count", "bias_free")] for line in lines]
-        rows = [
-            row(line.get("component", ""), line.get("formula", ""), *map(few_digits, count))
-            for line, count in zip(lines, counts, strict=True)
-        ]
-        if all(None not in count for count in counts):
-            rows.append(row("sum", "", *(few_digits(sum(column)) for column in zip(*counts, strict=True))))
+    for variant, lines in by_variant.items():
+        rows = [row(each.component, each.formula, few_digits(each.count), few_digits(each.bias_free)) for each in lines]
+        count, bias_free = sum(each.count for each in lines), sum(each.bias_free for each in lines)
+        rows.append(row("sum", "", few_digits(count), few_digits(bias_free)))
         columns = ("component", "formula", "parameters", "weight matrices only")
         title = tables.named(task, variant).stamped
         found.append(Table(title, columns, tuple(rows), text_columns=2).without_empty_columns())
@@ -360,11 +358,12 @@ def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
 
 def failed_checks(study: StudyFiles, name: str) -> list[dict[str, str]]:
     """What each failed check found, in its own words."""
-    task, unknown = study.verdict.tasks[name], dict.fromkeys(("id", "name", "level", "meaning"), "")
+    task = study.verdict.tasks[name]
     variants = dict.fromkeys([*task.scores, *task.audits, *study.records.get(name, {})])
+    passports = {variant: study.passport(name, variant) for variant in variants}
     return [
-        {**unknown, **finding, "variant": variant}
-        for variant in variants
-        for finding in study.passport(name, variant).get("findings", [])
-        if finding.get("verdict") == "FAIL"
+        {"id": each.id, "name": each.name, "level": each.level, "meaning": each.meaning, "variant": variant}
+        for variant, passport in passports.items()
+        for each in (passport.findings if passport else ())
+        if each.verdict == FAIL
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from fairtrial.description import MISSING, Cell, Description, Table, row
 from fairtrial.events import Started
@@ -14,6 +13,7 @@ from fairtrial.report.render import PROSE_WIDTH, terminal_width, text_lines
 from fairtrial.results.sentences import counted
 from fairtrial.statistics.outcomes import Z_ONE_SIDED
 from fairtrial.stored import HEADLINES, BaselineScores, Metrics, TrialResult
+from fairtrial.stored_study import PlanSummary
 from fairtrial.typed import structure
 
 MANY_MB = 500  # of memory, from which on it is told
@@ -53,35 +53,35 @@ def start_lines(recipe: Recipe, started: Started) -> list[str]:
     return [*lines, f"resuming from step {started.step}"] if started.step else lines
 
 
-def plan_lines(plan: dict[str, Any]) -> list[str]:
+def plan_lines(plan: PlanSummary) -> list[str]:
     """The plan in a few lines."""
-    names = {name for named_ in plan["trial_seconds"].values() for name in named_}
-    tasks = list(plan["smallest_detectable"])
-    done = plan["trial_count"] - plan["left"]
+    names = {name for named_ in plan.trial_seconds.values() for name in named_}
+    tasks = list(plan.smallest_detectable)
+    done = plan.trial_count - plan.left
     finished = f", {done} of them already done" if done else ""
     lines = [
-        f"study: {plan['name']}",
-        f"plan: {plan['trial_count']} trials ({len(names)} variants x {plan['seed_count']} seeds x {len(tasks)}"
-        f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan['width']} at a time;"
-        f" about {format_time(plan['expected_seconds'])} in all"
-        + (f", {format_time(final)} of it for final scores" if (final := plan.get("final_seconds", 0)) >= 2 else "")
-        + (f"; a trial's training takes about {plan['memory_mb']:,.0f} MB" if plan.get("memory_mb", 0) >= 1 else ""),
+        f"study: {plan.name}",
+        f"plan: {plan.trial_count} trials ({len(names)} variants x {plan.seed_count} seeds x {len(tasks)}"
+        f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan.width} at a time;"
+        f" about {format_time(plan.expected_seconds)} in all"
+        + (f", {format_time(final)} of it for final scores" if (final := plan.final_seconds) >= 2 else "")
+        + (f"; a trial's training takes about {plan.memory_mb:,.0f} MB" if plan.memory_mb >= 1 else ""),
     ]
-    if plan["decision"]:
-        lines.append(plan["decision"])
-    if plan["search_tries"]:
-        lines.append(f"search first: {plan['search_tries']} tries for each variant, on validation only")
-    lines += plan["training"]
-    for task, sets in plan["smallest_detectable"].items():
+    if plan.decision:
+        lines.append(plan.decision)
+    if plan.search_tries:
+        lines.append(f"search first: {plan.search_tries} tries for each variant, on validation only")
+    lines += plan.training
+    for task, sets in plan.smallest_detectable.items():
         sizes = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
         if sizes:
-            count = plan["comparisons"][task]
+            count = plan.comparisons[task]
             level = f" after correction for {count} comparisons" if count > 1 else ""
-            at = " at the first look" if plan["until_clear"] else ""
-            lines.append(f"smallest difference that {plan['seed_count']} seeds detect{at}{level}, {task}: {sizes}")
-    if plan["seed_count"] < 5:
+            at = " at the first look" if plan.until_clear else ""
+            lines.append(f"smallest difference that {plan.seed_count} seeds detect{at}{level}, {task}: {sizes}")
+    if plan.seed_count < 5:
         lines.append("notice: fewer than 5 seeds get no verdict")
-    lines.append(f"folder: {plan['folder']}")
+    lines.append(f"folder: {plan.folder}")
     return lines
 
 

@@ -66,12 +66,12 @@ class Audit(Result):
         return Description((f"{self.what}: {summary(self.findings)}",), [table for table in tables if table.rows])
 
     def rows(self) -> list[dict[str, object]]:
-        return [finding.to_dict() for finding in self.findings]
+        return [finding.to_plain() for finding in self.findings]
 
 
 def describe_data(found: Mapping[str, object]) -> Description:
     """`found`: what `audit_data` found for one task."""
-    findings = [Finding.from_dict(each) for each in structure(list[dict[str, object]], found["findings"])]
+    findings = [Finding.from_plain(each) for each in structure(list[dict[str, object]], found["findings"])]
     counts = structure(dict[str, int], found["documents"])
     documents = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     copies = structure(dict[str, dict[str, object]], found["sets"])

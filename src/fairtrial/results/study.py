@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from fairtrial.errors import FairtrialError
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.words import plan_lines
 from fairtrial.results.values import Verdict
+from fairtrial.stored_study import PlanSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,8 +31,9 @@ class Study(Result):
     """
 
     folder: Path
-    plan: Mapping[str, object] = field(default_factory=dict, repr=False)  # what was about to be run, if it just was
+    plan: PlanSummary | None = field(default=None, repr=False)  # what was about to be run, if it just was
     notices: tuple[str, ...] = ()  # what a user should know of how it went
+    judged: Verdict | None = field(default=None, repr=False)  # the verdict, if it was just given
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folder", Path(self.folder))  # a user may give it as text
@@ -47,6 +49,8 @@ class Study(Result):
         >>> len(finished.verdict.comparisons)
         1
         """
+        if self.judged is not None:
+            return self.judged
         self.files.check_unchanged()
         return self.files.verdict
 
@@ -107,8 +111,8 @@ class Study(Result):
         return super()._repr_html_() if self._without_verdict() else self.verdict._repr_html_()
 
     def _without_verdict(self) -> list[str]:
-        if self.planned:
-            return plan_lines(dict(self.plan))
+        if self.plan is not None and self.planned:
+            return plan_lines(self.plan)
         try:
             self.verdict  # noqa: B018
         except FairtrialError as error:
@@ -134,4 +138,4 @@ class Study(Result):
         >>> finished.planned
         False
         """
-        return bool(self.plan) and not (self.folder / "verdict.json").is_file()
+        return self.plan is not None and not (self.folder / "verdict.json").is_file()

@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import sha256_of
-from fairtrial.engines.job import Engine, Job, JobResult, Stop
+from fairtrial.engines.job import AuditedVariant, AuditSubject, Engine, Job, JobResult, Portrait, Stop
 from fairtrial.errors import BadInput
-from fairtrial.finding import Finding, worst
+from fairtrial.finding import worst
 from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.results.values import (
@@ -33,6 +32,7 @@ from fairtrial.results.values import (
     TrainingEnd,
     TrainingEndKind,
 )
+from fairtrial.statistics.crossed import Array
 from fairtrial.statistics.outcomes import (
     CLEAN,
     SetOutcomes,
@@ -41,20 +41,21 @@ from fairtrial.statistics.outcomes import (
     describe_set,
     stack_outcomes,
 )
-from fairtrial.stored import Metrics, read_arrays
+from fairtrial.stored import Metrics, TrialResult, read_arrays
+from fairtrial.stored_study import DataAudit, StoredBaselines, StoredMaps
 from fairtrial.study.design import METRIC, Variant
 from fairtrial.study.plan import OnEvent, Plan, in_order, run_jobs
 
 PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is killed
 MAP_SECONDS = 120.0
-BySeed = dict[int, dict[str, dict[str, np.ndarray]]]  # seed -> test set -> what -> array
+BySeed = dict[int, dict[str, dict[str, Array]]]  # seed -> test set -> name -> array
+NamedArrays = tuple[tuple[str, ...], dict[str, Array]]  # of baselines
 
 
 def data_audit_jobs(plan: Plan) -> list[Job]:
-    known = plan.home.read("contamination.json")
-    jobs = []
+    known, jobs = plan.home.read_data_audits(), []
     for task in plan.recipes:
-        if known.get(task, {}).get("mark") != data_mark(plan, task):
+        if task not in known or known[task].mark != data_mark(plan, task):
             recipe = plan.recipes[task][plan.study.baseline]
             whole = replace(recipe, data=replace(recipe.data, train_share=1.0))  # each seed takes a share of its own
             jobs.append(Job((task, "data", "audit"), "contamination", write_recipe(whole), plan.study.seeds[0]))
@@ -67,19 +68,20 @@ def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
     for task, recipes in plan.recipes.items():
         for variant in plan.study.variants:
             known = plan.home.read_passport(task, variant.name)
-            if known.get("mark") != passport_mark(plan, task, variant.name):
-                asked = {"task": task, "variant": variant.name, "recipe": write_recipe(recipes[variant.name])}
+            if known is None or known.mark != passport_mark(plan, task, variant.name):
+                subject = AuditSubject(task, variant.name, write_recipe(recipes[variant.name]))
                 if alone or variant.plugins:
-                    jobs.append(passport_job([asked], variant.plugins))
+                    jobs.append(passport_job((subject,), variant.plugins))
                 else:
-                    together.append(asked)
-    return [*([passport_job(together)] if together else []), *jobs]
+                    together.append(subject)
+    return [*([passport_job(tuple(together))] if together else []), *jobs]
 
 
-def passport_job(asked: list[dict[str, str]], plugins: tuple[str, ...] = ()) -> Job:
-    key = (asked[0]["task"], asked[0]["variant"], "passport") if len(asked) == 1 else ("all", "variants", "passports")
-    seconds = PASSPORT_SECONDS * (1 + len(asked))
-    return Job(key, "passport", plugins=plugins, seconds=seconds, options={"plans": asked})
+def passport_job(subjects: tuple[AuditSubject, ...], plugins: tuple[str, ...] = ()) -> Job:
+    first = subjects[0]
+    key = (first.task, first.variant, "passport") if len(subjects) == 1 else ("all", "variants", "passports")
+    seconds = PASSPORT_SECONDS * (1 + len(subjects))
+    return Job(key, "passport", plugins=plugins, seconds=seconds, subjects=subjects)
 
 
 def baseline_jobs(plan: Plan) -> list[Job]:
@@ -90,43 +92,43 @@ def baseline_jobs(plan: Plan) -> list[Job]:
             if baseline_arrays(plan, task, seed, mark) is None:
                 text = write_recipe(plan.recipes[task][plan.study.baseline])
                 key = (task, "baselines", f"seed {seed}")
-                jobs.append(Job(key, "baselines", text, seed, str(path), options={"mark": mark}))
+                jobs.append(Job(key, "baselines", text, seed, str(path), mark=mark))
     return jobs
 
 
 def keep_artifact(plan: Plan, result: JobResult) -> list[str]:
     """Write down what a job found; baselines write their own arrays. What stands in the way of a verdict is told at
     once, not after the last trial."""
+    if isinstance(audit := result.value, DataAudit):
+        marked = replace(audit, mark=data_mark(plan, audit.task))
+        plan.home.write("contamination.json", plan.home.read_data_audits() | {audit.task: marked})
+        return too_few_clean(plan, audit)
     told = []
-    task = result.job.key[0]
-    if result.job.kind == "contamination" and result.facts is not None:
-        known = plan.home.read("contamination.json")
-        plan.home.write("contamination.json", known | {task: result.facts | {"mark": data_mark(plan, task)}})
-        told = too_few_clean(plan, task, result.facts)
-    elif result.job.kind == "passport":
-        for row in result.facts["passports"] if result.facts is not None else []:
-            task, variant = row["task"], row["variant"]
-            mark = {"mark": passport_mark(plan, task, variant)}
-            plan.home.write(f"passports/{task}/{variant}.json", row["passport"] | mark)
+    if result.job.kind == "passport" and isinstance(result.value, tuple):
+        for audited in result.value:
+            assert isinstance(audited, AuditedVariant)
+            task, variant = audited.task, audited.variant
+            passport = replace(audited.passport, mark=passport_mark(plan, task, variant))
+            plan.home.write(f"passports/{task}/{variant}.json", passport)
             told += failed_passport(plan, task, variant)
     return told
 
 
-def too_few_clean(plan: Plan, task: str, facts: Mapping[str, Any]) -> list[str]:
+def too_few_clean(plan: Plan, audit: DataAudit) -> list[str]:
     """Test sets of which too little is left without what the training set holds as well."""
-    sets, told = plan.eval_sets[task], []
-    for name, found in facts["sets"].items():
-        status = np.array(found["status"])
+    sets, told = plan.eval_sets[audit.task], []
+    for name, copied in audit.sets.items():
+        status = np.array(copied.status)
         if name in sets.items and describe_set(status, len(status)).subset == "clean" and not sets.too_few(name):
             told.append(sets.too_few(name, np.flatnonzero(status == CLEAN).tolist(), "items that are no duplicates"))
     return [why for why in told if why]
 
 
 def failed_passport(plan: Plan, task: str, variant: str) -> list[str]:
-    found = passport_of(plan, task, variant)
-    if found.level != AuditLevel.RED or found.accepted:
+    audit = passport_of(plan, task, variant)
+    if audit.level != AuditLevel.RED or audit.accepted:
         return []
-    checks = "; ".join(found.failed)
+    checks = "; ".join(audit.failed)
     return [f"[{task}] {variant} failed its passport and will get no verdict, though its trials go on ({checks})"]
 
 
@@ -134,17 +136,17 @@ def passport_of(plan: Plan, task: str, variant: str) -> AuditSummary:
     """Level and failed checks, as the statistics take them. An audit that broke down has found nothing: the next
     run of the study makes it again."""
     passport = plan.home.read_passport(task, variant)
-    findings = [Finding.from_dict(row) for row in passport.get("findings", [])]
+    findings = passport.findings if passport else ()
     level = AuditLevel(worst(findings)) if passport else AuditLevel.UNAUDITED
-    failed = [f"{found.id} {found.name}" for found in findings if level != "pass" and found.severity == level]
+    failed = [f"{each.id} {each.name}" for each in findings if level != AuditLevel.PASS and each.severity == level]
     return AuditSummary(level, tuple(failed), plan.study.variant(variant).accept_failed_passport)
 
 
 def data_mark(plan: Plan, task: str) -> str:
     """What an audit of data, or a baseline, depends on."""
     table, files = to_table(plan.recipes[task][plan.study.baseline]), plan.eval_sets[task].files
-    facts = [2, task, table["data"] | {"source": ""}, table["tokens"], table["shape"]["length"], files]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    depends_on = [2, task, table["data"] | {"source": ""}, table["tokens"], table["shape"]["length"], files]
+    return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def passport_mark(plan: Plan, task: str, variant: str) -> str:
@@ -163,53 +165,54 @@ def gather(
     records = {name: finished[variant.name] for name, variant in variants.items()}
     judged_as = {plan.trained_as(task, variant): name for name, variant in variants.items()}
     failures = [
-        row | {"variant": judged_as[row["variant"]]} for row in plan.home.failures() if row["variant"] in judged_as
+        Failure(judged_as[row.variant], row.seed, row.error)
+        for row in plan.home.failures()
+        if row.variant in judged_as and row.task == task
     ]
     if not records[baseline]:
-        errors = [row["error"] for row in failures if row["variant"] == baseline]
+        errors = [failure.error for failure in failures if failure.variant == baseline]
         hint = f"its error: {errors[-1]}" if errors else ""
         raise BadInput(f"no trial of the baseline {baseline!r} ({task}) has finished, so nothing can be judged", hint)
-    contamination, sets = plan.home.read("contamination.json").get(task), plan.eval_sets[task]
-    audited = (contamination or {}).get("sets", {}).items()
-    failed = [row for row in failures if row["task"] == task]
-    ran = {name: found for name, found in records.items() if found}
-    check_same_scoring([record for found in ran.values() for record in found.values()])
+    audit, sets = plan.home.read_data_audits().get(task), plan.eval_sets[task]
+    copied = audit.sets if audit else {}
+    ran = {name: by_seed for name, by_seed in records.items() if by_seed}
+    check_same_scoring([record for by_seed in ran.values() for record in by_seed.values()])
     return TaskOutcomes(
         task=task,
         baseline=baseline,
         least_difference=plan.study.least_difference[METRIC[task]],
         variants={
-            name: stacked({seed: proven_outcomes(record, sets.items) for seed, record in found.items()}, name, found)
-            for name, found in ran.items()
+            name: stacked({seed: proven_outcomes(record, sets.items) for seed, record in own.items()}, name, own)
+            for name, own in ran.items()
         },
         baselines=baselines(plan, task, records[baseline]),
         labels=sets.labels,
-        status={name: np.array(facts["status"], dtype=np.int8) for name, facts in audited if name in sets.items},
+        status={name: np.array(own.status, dtype=np.int8) for name, own in copied.items() if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         audits={name: passport_of(plan, task, variant.name) for name, variant in variants.items()},
-        training={name: training_ends(found) for name, found in ran.items()},
+        training={name: training_ends(own) for name, own in ran.items()},
         contexts=strided(next(iter(records[baseline].values()))),
         cost=cost(plan, task, records, variants),
-        test_reuse={name: test_reuse(list(found.values())) for name, found in ran.items()},
-        failures=tuple(Failure(row["variant"], row["seed"], row["error"]) for row in failed),
-        data_findings=failed_findings(contamination),
+        test_reuse={name: test_reuse([record.result for record in own.values()]) for name, own in ran.items()},
+        failures=tuple(failures),
+        data_findings=failed_findings(audit),
         search=search,
     )
 
 
-def proven_outcomes(record: Record, sets: Mapping[str, int]) -> dict[str, dict[str, np.ndarray]]:
+def proven_outcomes(record: Record, sets: Mapping[str, int]) -> dict[str, dict[str, Array]]:
     """A record's outcomes; refused where its own metrics cannot be computed from them again."""
-    found = by_set(record.outcomes(), sets)
-    for test, arrays in found.items():
+    outcomes = by_set(record.outcomes(), sets)
+    for test, arrays in outcomes.items():
         if "guess" in arrays:
             key, value = "accuracy", float((arrays["guess"] == arrays["label"]).mean())
         else:
             key, value = "perplexity", math.exp(min(700.0, float(arrays["nll"].sum() / arrays["tokens"].sum())))
         told = record.result.tests.get(test, Metrics())
         if getattr(told, key) is None or not math.isclose(told.figure(key), value, rel_tol=1e-9):
-            what = f"its {key} on {test!r} is {value:.6g}, result.json says {getattr(told, key)}"
-            raise BadInput(what, "train it again", path=record.folder / "outcomes.safetensors")
-    return found
+            message = f"its {key} on {test!r} is {value:.6g}, result.json says {getattr(told, key)}"
+            raise BadInput(message, "train it again", path=record.folder / "outcomes.safetensors")
+    return outcomes
 
 
 def check_same_scoring(records: Sequence[Record]) -> None:
@@ -233,14 +236,14 @@ def strided(record: Record) -> dict[str, float]:
     return {test: share for test, share in contexts.items() if share < usual}
 
 
-def by_set(outcomes: Mapping[str, np.ndarray], sets: Mapping[str, int]) -> dict[str, dict[str, np.ndarray]]:
-    """`set/what` -> arrays of each test set. Validation is not a test set."""
-    found: dict[str, dict[str, np.ndarray]] = {}
-    for name, array in outcomes.items():
-        test, _, what = name.rpartition("/")
+def by_set(outcomes: Mapping[str, Array], sets: Mapping[str, int]) -> dict[str, dict[str, Array]]:
+    """`set/name` -> arrays of each test set. Validation is not a test set."""
+    arrays: dict[str, dict[str, Array]] = {}
+    for path, array in outcomes.items():
+        test, _, name = path.rpartition("/")
         if test in sets:
-            found.setdefault(test, {})[what] = array
-    return {test: found[test] for test in sets if test in found}
+            arrays.setdefault(test, {})[name] = array
+    return {test: arrays[test] for test in sets if test in arrays}
 
 
 def stacked(by_seed: BySeed, name: str, records: Mapping[int, Record]) -> dict[str, SetOutcomes]:
@@ -266,22 +269,21 @@ def vocabulary(records: Mapping[int, Record], seeds: list[int]) -> Vocabulary | 
 def baselines(plan: Plan, task: str, records: Mapping[int, Record]) -> dict[str, dict[str, SetOutcomes]]:
     found: dict[str, BySeed] = {}
     for seed in plan.study.seeds:
-        names, arrays = baseline_arrays(plan, task, seed) or ([], {})
+        names, arrays = baseline_arrays(plan, task, seed) or ((), {})
         for name in names:
             own = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
             found.setdefault(name, {})[seed] = by_set(own, plan.eval_sets[task].items)
     return {name: stacked(by_seed, name, records) for name, by_seed in found.items()}
 
 
-def baseline_arrays(plan: Plan, task: str, seed: int, mark: str = "") -> tuple[list[str], dict[str, np.ndarray]] | None:
+def baseline_arrays(plan: Plan, task: str, seed: int, mark: str = "") -> NamedArrays | None:
     """Names of the baselines of one seed, and their arrays; None where they are missing, damaged, or not of `mark`."""
     path = plan.home.baselines(task, seed)
-    facts, arrays = plan.home.read(f"{plan.home.name_of(path)}.json"), Path(f"{path}.safetensors")
-    if not facts or (mark and facts["mark"] != mark) or not arrays.is_file():
+    stored = plan.home.read(f"{plan.home.name_of(path)}.json", StoredBaselines)
+    arrays = Path(f"{path}.safetensors")
+    if stored is None or (mark and stored.mark != mark) or not arrays.is_file() or stored.sha256 != sha256_of(arrays):
         return None
-    if facts.get("sha256", checksum := sha256_of(arrays)) != checksum:
-        return None
-    return facts["baselines"], read_arrays(arrays, "remove it: it is made again")
+    return stored.baselines, read_arrays(arrays, "remove it: it is made again")
 
 
 def training_ends(records: Mapping[int, Record]) -> dict[int, TrainingEnd]:
@@ -300,13 +302,13 @@ def cost(
     """Parameters, FLOPs, and the time of a step: the median over seeds of each trial's median."""
     costs = {}
     for name, named in records.items():
-        measured = plan.calibration.get(task, {}).get(variants[name].name, {})
+        measured = plan.calibration.get(task, {}).get(variants[name].name)
         clocks = [entry for record in named.values() for entry in record.clock()]
         paces = [entry.step_seconds for entry in clocks if entry.step_seconds is not None]
         peaks = [entry.peak_memory_mb for entry in clocks if entry.peak_memory_mb]
         costs[name] = Cost(
-            parameters=measured.get("parameters"),
-            flops_per_step=measured.get("flops_per_step"),
+            parameters=measured.parameters if measured else None,
+            flops_per_step=measured.flops_per_step if measured else None,
             seconds_per_step=median(paces) if paces else None,
             peak_memory_mb=median(peaks) if peaks else None,
         )
@@ -319,9 +321,8 @@ def cost(
     }
 
 
-def test_reuse(records: list[Record]) -> dict[str, TestReuse]:
+def test_reuse(results: Sequence[TrialResult]) -> dict[str, TestReuse]:
     """How often each test set was read, and the mean over seeds of what picking the best moment on test would claim."""
-    results = [record.result for record in records]
     reuse = {}
     for test, first in results[0].tests.items():
         pairs = [(best, result.tests[test]) for result in results if (best := result.picked_on_test.get(test))]
@@ -340,14 +341,13 @@ def mean_score(key: str, values: list[float]) -> float:
     return 100 * float(np.mean(values)) if key == "accuracy" else math.exp(np.mean(np.log(values)))
 
 
-def failed_findings(contamination: Mapping[str, Any] | None) -> tuple[DataFinding, ...] | None:
+def failed_findings(audit: DataAudit | None) -> tuple[DataFinding, ...] | None:
     """The checks of the data that did not pass; None where it was not audited."""
-    if contamination is None:
+    if audit is None:
         return None
-    findings = map(Finding.from_dict, contamination["findings"])
     return tuple(
         DataFinding(each.id, each.name, AuditLevel(each.severity), each.where, each.shown, each.meaning)
-        for each in findings
+        for each in audit.findings
         if each.severity != "pass"
     )
 
@@ -359,25 +359,20 @@ def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None
     for task in plan.recipes:
         for name, records in plan.finished(task).items():
             for record in list(records.values())[:1]:
-                key, folder, options = (task, name, "maps"), str(record.folder), {"sentence": sentence}
-                plugins = plan.study.variant(name).plugins
-                jobs.append(Job(key, "portrait", folder=folder, plugins=plugins, seconds=MAP_SECONDS, options=options))
-    maps: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
+                own = Job((task, name, "maps"), "portrait", folder=str(record.folder), sentence=sentence)
+                jobs.append(replace(own, plugins=plan.study.variant(name).plugins, seconds=MAP_SECONDS))
+    maps: dict[str, dict[str, Portrait]] = {task: {} for task in plan.recipes}
 
     def accept(result: JobResult) -> None:
-        if result.facts:
+        if isinstance(result.value, Portrait) and result.value.words:
             task, variant, _ = result.job.key
-            maps[task][variant] = result.facts
+            maps[task][variant] = result.value
 
     run_jobs(engine, jobs, on_event, stop, accept)
     ordered = in_order(plan, maps)
-    words = {task: {name: facts["words"] for name, facts in named.items()} for task, named in ordered.items()}
-    first: list[str] = next((row for named in words.values() for row in named.values()), [])
-    weights = {task: {name: facts["weights"] for name, facts in named.items()} for task, named in ordered.items()}
-    # words_of: parts may set vectors of their own before a sentence
-    plan.home.write("maps.json", {"sentence": sentence, "words": first, "words_of": words, "variants": weights})
-    measured = plan.calibration.items()
-    ledger = {
-        task: {name: facts["ledger"] for name, facts in named.items() if "ledger" in facts} for task, named in measured
-    }
-    plan.home.write("ledger.json", ledger)
+    words = {task: {name: own.words for name, own in named.items()} for task, named in ordered.items()}
+    first = next((row for named in words.values() for row in named.values()), ())
+    weights = {task: {name: own.weights for name, own in named.items()} for task, named in ordered.items()}
+    plan.home.write("maps.json", StoredMaps(sentence, first, words, weights))
+    rows = {task: {name: own.rows for name, own in named.items()} for task, named in plan.calibration.items()}
+    plan.home.write("parameters.json", rows)

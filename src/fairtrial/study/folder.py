@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from fairtrial.disk import append_line, disk_errors, locked, write_text
 from fairtrial.errors import BadInput
+from fairtrial.finding import Passport
 from fairtrial.record import Record
-from fairtrial.stored import read_lines, read_plain, write_document
+from fairtrial.stored import read_document, read_lines, to_line, write_document
+from fairtrial.stored_study import DataAudits, FailedTrial, StoredPlan
+from fairtrial.typed import structure
 
+T = TypeVar("T")
 FAILURES, FAILED_TRIES = "failures.jsonl", "failed-tries.jsonl"
 
 
@@ -29,7 +32,7 @@ class StudyFolder:
         return self.path / "search" / task / variant / f"try-{number}" / f"seed-{seed}"
 
     def baselines(self, task: str, seed: int) -> Path:
-        """Without its ending: arrays (.safetensors) and facts (.json) are side by side."""
+        """Without its ending: arrays (.safetensors) and what is said of them (.json) are side by side."""
         return self.path / "baselines" / task / f"seed-{seed}"
 
     def name_of(self, path: Path | str) -> str:
@@ -51,53 +54,56 @@ class StudyFolder:
         record = self.record(folder)
         return record if record is not None and record.complete else None
 
-    def read(self, name: str) -> dict[str, Any]:
-        """What was kept in a file of this name; empty where it is missing or damaged: it is made again."""
+    def read(self, name: str, kind: type[T]) -> T | None:
+        """What a file of this name holds; None where it is missing or damaged: it is made again."""
         try:
-            return read_plain(self.path / name)
+            return read_document(self.path / name, kind)
         except BadInput:
-            return {}
+            return None
 
-    def write(self, name: str, value: Mapping[str, Any]) -> None:
+    def write(self, name: str, value: object) -> None:
         with disk_errors(self.path):
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         write_document(self.path / name, value)
 
-    def read_passport(self, task: str, variant: str) -> dict[str, Any]:
-        return self.read(f"passports/{task}/{variant}.json")
+    def read_passport(self, task: str, variant: str) -> Passport | None:
+        return self.read(f"passports/{task}/{variant}.json", Passport)
 
-    def read_plan(self) -> dict[str, Any]:
-        """plan.json, empty where there is none; a damaged one is refused, since it says what each trial was asked."""
+    def read_data_audits(self) -> DataAudits:
+        return self.read("contamination.json", DataAudits) or {}
+
+    def read_plan(self) -> StoredPlan:
+        """plan.json, empty where there is none; a damaged one is refused, since it says which verdicts were given."""
         path = self.path / "plan.json"
         hint = "remove it; finished trials are found without it"
-        return read_plain(path, hint) if path.exists() else {}
+        return read_document(path, StoredPlan, hint) if path.exists() else StoredPlan()
 
-    def failures(self, name: str = FAILURES) -> list[dict[str, Any]]:
-        return read_lines(self.path / name, lambda row: row)
+    def failures(self, name: str = FAILURES) -> list[FailedTrial]:
+        return read_lines(self.path / name, lambda row: structure(FailedTrial, row))
 
-    def add_failure(self, row: Mapping[str, Any], name: str = FAILURES) -> None:
-        append_line(self.path / name, json.dumps(row, ensure_ascii=False))
+    def add_failure(self, failed: FailedTrial, name: str = FAILURES) -> None:
+        append_line(self.path / name, to_line(failed))
 
-    def failed(self, row: Mapping[str, Any]) -> Path:
+    def failed(self, row: FailedTrial) -> Path:
         """The folder of the trial or try that a failure is about."""
-        return self.path / row["folder"] if "folder" in row else self.trial(row["task"], row["variant"], row["seed"])
+        return self.path / row.folder if row.folder else self.trial(row.task, row.variant, row.seed)
 
     def forget_failures(self, folders: Collection[Path], name: str = FAILURES) -> None:
         """Of the trials with these folders: they are run again."""
         rows = [row for row in self.failures(name) if self.failed(row) not in folders]
-        write_text(self.path / name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_text(self.path / name, "".join(f"{to_line(row)}\n" for row in rows))
 
     def keep_parts(self, sources: Mapping[str, str]) -> dict[str, Path]:
         """Write the sources of parts from a notebook, by file; another version of one that is there is refused."""
-        found = {name: self.path / "parts" / name for name in sources}
-        for name, path in found.items():
+        paths = {name: self.path / "parts" / name for name in sources}
+        for name, path in paths.items():
             if path.is_file() and path.read_text(encoding="utf-8") != sources[name]:
                 hint = f"keep {self.path} as it is and write the new study elsewhere with --out"
                 raise BadInput(f"{name.removesuffix('.py')!r} has changed since {self.path} was begun", hint)
             with disk_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, sources[name])
-        return found
+        return paths
 
     def hold(self) -> AbstractContextManager[None]:
         """Hold the folder for writing; a second `fairtrial study` on it is refused."""

@@ -1,4 +1,4 @@
-"""The functions behind a study's jobs: each runs in the process that has the job, and returns plain facts."""
+"""The functions behind a study's jobs: each runs in the process that has the job, and returns a value."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import shutil
 import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from safetensors.numpy import save
 
@@ -20,13 +19,23 @@ from fairtrial.audit.subject import plan_of_recipe, plans_of_part
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import disk_errors, write_bytes
-from fairtrial.engines.job import Job, OnEvent, Stop
+from fairtrial.engines.job import AuditedVariant, Job, OnEvent, Portrait, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, Busy, EnvironmentChanged
-from fairtrial.events import Event, FinalScoring, Notice, Started, Stepped
-from fairtrial.finding import as_passport, worst
+from fairtrial.events import (
+    Event,
+    FinalScoring,
+    JobFinding,
+    JobNotice,
+    JobScoring,
+    JobStepped,
+    Notice,
+    Started,
+    Stepped,
+)
+from fairtrial.finding import Passport, worst
 from fairtrial.inspection.attention import maps_of
-from fairtrial.inspection.catalogue import plot_part
+from fairtrial.inspection.catalogue import Picture, plot_part
 from fairtrial.inspection.parameters import flops_of, ledger_of
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import count_parameters
@@ -35,10 +44,12 @@ from fairtrial.prepare import prepare
 from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
-from fairtrial.stored import write_document
+from fairtrial.stored import TrialResult, write_document
+from fairtrial.stored_study import Calibration, DataAudit, StoredBaselines
 from fairtrial.training.loop import Loop
 from fairtrial.training.tasks import build_network
 from fairtrial.trial import load, resume_trial, run_trial
+from fairtrial.typed import structure
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
 WARM_STEPS = 2
@@ -46,7 +57,7 @@ LEAST_STEPS, MOST_STEPS = 3, 30  # timed once warm
 STEP_SECONDS = 0.8  # spent on timing steps
 
 
-def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> TrialResult:
     """Run a trial, or resume it."""
     recipe, folder = recipe_from(tomllib.loads(job.recipe)), Path(job.folder)
     plugins = load_files(Path(name) for name in job.plugins)
@@ -57,20 +68,21 @@ def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
         if isinstance(event, Started):
             steps = event.steps
         if isinstance(event, Started | Stepped):
-            on_event("step", {"step": event.step, "steps": steps})
+            on_event(JobStepped(job.key, job.kind, event.step, steps))
         elif isinstance(event, FinalScoring):
-            on_event("testing", {"split": event.split, "share": event.share})
+            on_event(JobScoring(job.key, job.kind, event.split, event.share))
         elif isinstance(event, Notice):
-            on_event("notice", {"text": event.text})
+            on_event(JobNotice(job.key, job.kind, event.text))
 
     if (folder / "trial.json").is_file():
         try:
-            return {"result": retry_while_locked(partial(resume_trial, folder, on_event=forward, stop=stop)).result}
+            return retry_while_locked(partial(resume_trial, folder, on_event=forward, stop=stop)).result
         except EnvironmentChanged as error:  # begun by another torch, machine or code: its bits would be nobody's
-            on_event("notice", {"text": f"{'/'.join(job.key)} is started again: {error.what}"})
+            text = f"{'/'.join(job.key)} is started again: {error.what}"
+            on_event(JobNotice(job.key, job.kind, text))
             shutil.rmtree(folder)
     begin = partial(run_trial, recipe, job.seed, folder, plugins=plugins, on_event=forward, stop=stop)
-    return {"result": retry_while_locked(begin).result}
+    return retry_while_locked(begin).result
 
 
 def retry_while_locked(write: Callable[[], Record]) -> Record:
@@ -85,7 +97,7 @@ def retry_while_locked(write: Callable[[], Record]) -> Record:
             time.sleep(0.2)
 
 
-def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
     """A few real steps of a variant, so that the time of its trials is known before they run; and what its network
     costs. No test set is read."""
     load_files(Path(name) for name in job.plugins)
@@ -99,20 +111,23 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
         set_up_seconds = time.monotonic() - started
         rows = ledger_of(task.network).rows
         flops = flops_of(task.network, rows_in_step=recipe.training.batch * recipe.training.accumulate).per_step
-        return {
-            "set_up_seconds": round(set_up_seconds, 3),
-            "step_seconds": round(step_seconds(loop), 6),
-            "steps": loop.steps,
-            "steps_per_epoch": loop.steps_per_epoch,
-            **{name: round(seconds, 3) for name, seconds in scoring_seconds(loop).items()},
-            "parameters": sum(row.count for row in rows),
-            "memory_mb": round(prepared.memory_needed / 1e6, 1),
-            "flops_per_step": flops,
-            "ledger": [asdict(row) for row in rows],
-        }
+        pace = step_seconds(loop)
+        score_seconds, final_seconds = scoring_seconds(loop)
+        return Calibration(
+            set_up_seconds=round(set_up_seconds, 3),
+            step_seconds=round(pace, 6),
+            score_seconds=round(score_seconds, 3),
+            final_seconds=round(final_seconds, 3),
+            steps=loop.steps,
+            steps_per_epoch=loop.steps_per_epoch,
+            parameters=sum(row.count for row in rows),
+            flops_per_step=flops,
+            memory_mb=round(prepared.memory_needed / 1e6, 1),
+            rows=tuple(rows),
+        )
 
 
-def match_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def match_job(job: Job, on_event: OnEvent, stop: Stop) -> int:
     """The feed-forward dimension with which a variant comes nearest to so many parameters, which grow with it alike."""
     load_files(Path(name) for name in job.plugins)
     recipe = recipe_from(tomllib.loads(job.recipe))
@@ -124,14 +139,14 @@ def match_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
         shaped = replace(recipe, shape=replace(recipe.shape, hidden=hidden))
         return count_parameters(build_network(shaped, job.seed, *sizes))
 
-    first, target = recipe.shape.hidden, job.options["parameters"]
+    first, target = recipe.shape.hidden, job.parameters
     count = parameters(first)
     each = parameters(first + 1) - count
     hidden = first + round((target - count) / each) if each > 0 else first
     if hidden < 1:
         what = f"{target:,} parameters cannot be matched: {parameters(1):,} are left with shape.hidden = 1"
         raise BadInput(what, "match = 'flops' or 'seconds' trains it for fewer steps instead")
-    return {"hidden": hidden, "parameters": parameters(hidden)}
+    return hidden
 
 
 def step_seconds(loop: Loop) -> float:
@@ -143,7 +158,7 @@ def step_seconds(loop: Loop) -> float:
     return median(spent[WARM_STEPS:])
 
 
-def scoring_seconds(loop: Loop) -> dict[str, float]:
+def scoring_seconds(loop: Loop) -> tuple[float, float]:
     """Of one trial: for selection and for the curves, which grows with its steps; and of the sets at the end."""
     task = loop.task
     known = "validation" if "validation" in task.sets else "train"
@@ -152,10 +167,7 @@ def scoring_seconds(loop: Loop) -> dict[str, float]:
     curve = pace * sum(task.work(split, quick=True) for split in task.curves)
     selection = (loop.steps / loop.select_every) * quick if task.choose_on else 0.0
     at_the_end = [split for split in task.sets if split != "train"]
-    return {
-        "score_seconds": selection + (loop.steps / loop.curve_every + 1) * curve,
-        "final_seconds": loop.final_seconds(at_the_end) or 0.0,
-    }
+    return selection + (loop.steps / loop.curve_every + 1) * curve, loop.final_seconds(at_the_end) or 0.0
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -164,41 +176,38 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    """Passports of variants (`options["plans"]`: task, variant and recipe of each). Several share the two processes
-    that prove determinism, which take longer to start than all else."""
+def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[AuditedVariant, ...]:
+    """Leak audits of variants. Several share the two processes that prove determinism, which take longer to start than
+    all else."""
     load_files(Path(name) for name in job.plugins)
-    asked = job.options["plans"]
-    recipes = [recipe_from(tomllib.loads(row["recipe"])) for row in asked]
+    recipes = [recipe_from(tomllib.loads(subject.recipe)) for subject in job.subjects]
     for recipe in recipes:
         load_code(recipe)
     with use_threads(1):
-        found = audit_each([plan_of_recipe(with_encoder(recipe, open_encoder(recipe))) for recipe in recipes])
-    passports = [
-        {"task": row["task"], "variant": row["variant"], "passport": as_passport(row["variant"], findings)}
-        for row, findings in zip(asked, found, strict=True)
-    ]
-    return {"passports": passports}
+        audits = audit_each([plan_of_recipe(with_encoder(recipe, open_encoder(recipe))) for recipe in recipes])
+    return tuple(
+        AuditedVariant(subject.task, subject.variant, Passport.of(subject.variant, findings))
+        for subject, findings in zip(job.subjects, audits, strict=True)
+    )
 
 
-def part_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    """The passport of one part by itself (`options["part"]`); each finding is told as it ends."""
+def part_job(job: Job, on_event: OnEvent, stop: Stop) -> str:
+    """The level of one part audited by itself; each finding is told as it ends."""
     load_files(Path(name) for name in job.plugins)
-    name = job.options["part"]
-    load_installed([name])
-    findings = audit_plans(plans_of_part(name), lambda finding: on_event("finding", finding.to_dict()))
-    return {"level": worst(findings)}
+    load_installed([job.part])
+    tell = partial(JobFinding, job.key, job.kind)
+    return worst(audit_plans(plans_of_part(job.part), lambda finding: on_event(tell(finding))))
 
 
-def drawing_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    """One part drawn (`options`: its name, the network's size, its own options)."""
+def drawing_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[Picture, ...]:
+    """One part drawn."""
     load_files(Path(name) for name in job.plugins)
-    asked = dict(job.options)
-    pictures = plot_part(asked.pop("part"), **asked.pop("options"), **asked)
-    return {"pictures": [asdict(each) | {"range": each.range} for each in pictures]}
+    asked = job.drawing
+    assert asked is not None
+    return tuple(plot_part(asked.part, heads=asked.heads, length=asked.length, causal=asked.causal, **asked.options))
 
 
-def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> StoredBaselines:
     """Baselines, fitted and scored as a trial of that seed would be. Arrays are named `baseline/set/what`; the JSON
     file beside them is written last, so that what has it is complete."""
     outcomes = baseline_outcomes(recipe_from(tomllib.loads(job.recipe)), job.seed)
@@ -209,21 +218,22 @@ def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     content = save(arrays)
     write_bytes(Path(f"{path}.safetensors"), content)
     checksum = hashlib.sha256(content).hexdigest()
-    facts = {"mark": job.options["mark"], "seed": job.seed, "baselines": list(outcomes), "sha256": checksum}
-    write_document(Path(f"{path}.json"), facts)
-    return facts
+    stored = StoredBaselines(job.mark, job.seed, tuple(outcomes), checksum)
+    write_document(Path(f"{path}.json"), stored)
+    return stored
 
 
-def contamination_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    return audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed).to_dict()
+def contamination_job(job: Job, on_event: OnEvent, stop: Stop) -> DataAudit:
+    audited = audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed).to_dict()
+    return structure(DataAudit, {name: value for name, value in audited.items() if name != "format"})
 
 
-def portrait_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def portrait_job(job: Job, on_event: OnEvent, stop: Stop) -> Portrait:
     """Attention maps of a trained variant for one sentence; nothing of a network that offers none."""
     load_files(Path(name) for name in job.plugins)
     with use_threads(1):
         run = load(Path(job.folder))
         if isinstance(run.network, ExternalModel) and not run.network.declared.maps:
-            return {}
-        maps = maps_of(run.network, run.tokenizer, job.options["sentence"])
-    return {"words": list(maps.words), "weights": maps.weights.round(4).tolist()}
+            return Portrait()
+        maps = maps_of(run.network, run.tokenizer, job.sentence)
+    return Portrait(tuple(maps.words), maps.weights.round(4).tolist())

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.errors import BadInput
@@ -15,12 +14,13 @@ from fairtrial.formatting import percent_change
 from fairtrial.recipe import write_recipe
 from fairtrial.results.values import Matched, MatchSummary, TaskVerdict, VerdictKind
 from fairtrial.results.verdict_tables import VERDICTS
+from fairtrial.stored_study import AdjustedBudget, Calibration
 from fairtrial.study.design import BUDGETS, Variant
 from fairtrial.study.plan import Chosen, OnEvent, Plan, calibrate, calibration_mark, recipes_of, run_jobs
 
 NEAR = {"parameters": 0.01, "flops": 0.01, "seconds": 0.05}  # differences that are none: a step's time is noisy
 At = tuple[str, str]  # task, variant
-Adjusted = dict[At, dict[str, Any]]  # settings, what the field was before, and what they were found for
+Adjusted = dict[At, AdjustedBudget]
 WORDS = {"parameters": "parameters", "flops": "FLOPs", "seconds": "seconds"}
 
 
@@ -47,25 +47,28 @@ def match_budgets(plan: Plan, chosen: Chosen, engine: Engine, on_event: OnEvent,
         for variant in study.own
         if any(abs(ratios[task, variant.name] - 1) > NEAR[budget] for task in plan.recipes)
     ]
-    adjusted = fitted(plan, twins, engine, on_event, stop) if budget == "parameters" else shortened(plan, twins)
-    matched: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
+    if budget == "parameters":
+        adjusted = fitted(plan, twins, ratios, engine, on_event, stop)
+    else:
+        adjusted = shortened(plan, twins, ratios)
+    matched: dict[str, dict[str, AdjustedBudget]] = {task: {} for task in plan.recipes}
     for (task, name), ratio in ratios.items():
         if name != baseline:
-            matched[task][name] = {**adjusted.get((task, name), {}), "before": ratio}
+            matched[task][name] = adjusted.get((task, name), AdjustedBudget(before=ratio))
     study = study.with_twins(budget, (twin_of(variant, budget, matched) for variant in twins))
     plan = replace(plan, study=study, recipes=recipes_of(study, chosen), matched=matched)
     return calibrate(plan, engine, on_event, stop)
 
 
-def planned(facts: Mapping[str, Any], budget: str) -> float:
+def planned(measured: Calibration, budget: str) -> float:
     """What one trial takes, as calibration measured it."""
     if budget == "parameters":
-        return float(facts["parameters"])
-    return float(facts["steps"] * facts["flops_per_step" if budget == "flops" else "step_seconds"])
+        return float(measured.parameters)
+    return float(measured.steps * (measured.flops_per_step if budget == "flops" else measured.step_seconds))
 
 
-def twin_of(variant: Variant, budget: str, matched: Mapping[str, Mapping[str, Any]]) -> Variant:
-    settings = {task: named[variant.name]["settings"] for task, named in matched.items()}
+def twin_of(variant: Variant, budget: str, matched: Mapping[str, Mapping[str, AdjustedBudget]]) -> Variant:
+    settings = {task: named[variant.name].settings for task, named in matched.items()}
     name = twin_name(variant.name, budget)
     return replace(variant, name=name, twin_of=variant.name, twin=budget, task_settings=settings, searched=False)
 
@@ -74,61 +77,66 @@ def twin_name(name: str, budget: str) -> str:
     return f"{name} (same {WORDS[budget]})"
 
 
-def shortened(plan: Plan, twins: list[Variant]) -> Adjusted:
+def shortened(plan: Plan, twins: list[Variant], ratios: Mapping[At, float]) -> Adjusted:
     """So many steps that a trial takes what the baseline's takes."""
-    found: Adjusted = {}
+    adjusted: Adjusted = {}
     budget = plan.study.match
     for task, named in plan.calibration.items():
         target = planned(named[plan.study.baseline], budget)
         for variant in twins:
-            facts = named[variant.name]
-            steps = max(1, round(target / planned(facts | {"steps": 1}, budget)))
-            found[task, variant.name] = {"settings": {"training.duration": f"{steps} steps"}, "from": facts["steps"]}
-    return found
+            own, at = named[variant.name], (task, variant.name)
+            steps = max(1, round(target / planned(replace(own, steps=1), budget)))
+            settings = {BUDGETS[budget]: f"{steps} steps"}
+            adjusted[at] = AdjustedBudget(before=ratios[at], settings=settings, original=own.steps)
+    return adjusted
 
 
-def fitted(plan: Plan, twins: list[Variant], engine: Engine, on_event: OnEvent, stop: Stop) -> Adjusted:
+def fitted(
+    plan: Plan, twins: list[Variant], ratios: Mapping[At, float], engine: Engine, on_event: OnEvent, stop: Stop
+) -> Adjusted:
     """The feed-forward dimension with which each variant comes nearest to the baseline's parameters. What was found in
     this folder before is not computed again."""
-    known = plan.home.read_plan().get("matched", {})
-    found: Adjusted = {}
+    known = plan.home.read_plan().matched
+    adjusted: Adjusted = {}
     jobs: list[Job] = []
     marks: dict[At, str] = {}
     for task, named in plan.calibration.items():
-        target = named[plan.study.baseline]["parameters"]
+        target = named[plan.study.baseline].parameters
         for variant in twins:
             at = (task, variant.name)
             marks[at] = f"{calibration_mark(plan, *at)}-{target}"
-            old = known.get(task, {}).get(variant.name, {})
-            if old.get("mark") == marks[at]:
-                found[at] = old
+            old = known.get(task, {}).get(variant.name)
+            if old is not None and old.mark == marks[at]:
+                adjusted[at] = replace(old, before=ratios[at])
                 continue
-            text, options = write_recipe(plan.recipes[task][variant.name]), {"parameters": target}
-            key, seed = (task, variant.name, "match"), plan.study.seeds[0]
-            jobs.append(Job(key, "match", text, seed, plugins=variant.plugins, options=options))
+            text, seed = write_recipe(plan.recipes[task][variant.name]), plan.study.seeds[0]
+            jobs.append(Job((*at, "match"), "match", text, seed, plugins=variant.plugins, parameters=target))
 
     def accept(result: JobResult) -> None:
         task, name = result.job.key[:2]
-        if result.facts is None:
+        if not isinstance(result.value, int):
             raise BadInput(f"variant {name!r} ({task}): {result.error}")
-        hidden, before = result.facts["hidden"], plan.recipes[task][name].shape.hidden
-        settings = {BUDGETS["parameters"]: hidden}
-        found[task, name] = {"settings": settings, "from": before, "mark": marks[task, name]}
+        adjusted[task, name] = AdjustedBudget(
+            before=ratios[task, name],
+            settings={BUDGETS["parameters"]: result.value},
+            original=plan.recipes[task][name].shape.hidden,
+            mark=marks[task, name],
+        )
 
     run_jobs(engine, jobs, on_event, stop, accept)
-    return found
+    return adjusted
 
 
 def spent(plan: Plan, task: str, name: str) -> float:
     """What a variant's trials took: the median over seeds; as planned where none is finished."""
-    budget, facts = plan.study.match, plan.calibration[task][name]
-    found = []
+    budget, calibration = plan.study.match, plan.calibration[task][name]
+    costs = []
     for record in plan.finished(task)[name].values():
         result = record.result
         paces = [entry.step_seconds for entry in record.clock() if entry.step_seconds is not None]
-        measured = {**facts, "parameters": result.parameters, "steps": result.steps}
-        found.append(planned(measured | ({"step_seconds": paces[-1]} if paces else {}), budget))
-    return median(found) if found else planned(facts, budget)
+        measured = replace(calibration, parameters=result.parameters, steps=result.steps)
+        costs.append(planned(replace(measured, step_seconds=paces[-1]) if paces else measured, budget))
+    return median(costs) if costs else planned(calibration, budget)
 
 
 def match_summary(plan: Plan, task: str) -> MatchSummary:
@@ -137,11 +145,11 @@ def match_summary(plan: Plan, task: str) -> MatchSummary:
     variants = {}
     for name, adjusted in plan.matched.get(task, {}).items():
         matched = Matched(before=spent(plan, task, name) / base)
-        if "settings" in adjusted:
+        if adjusted.settings:
             twin = twin_name(name, plan.study.match)
-            field, value = next(iter(adjusted["settings"].items()))
+            field, value = next(iter(adjusted.settings.items()))
             after = spent(plan, task, twin) / base
-            matched = Matched(matched.before, after, twin, field, value, adjusted["from"])
+            matched = Matched(matched.before, after, twin, field, value, adjusted.original)
         variants[name] = matched
     return MatchSummary(plan.study.match, variants, base)
 

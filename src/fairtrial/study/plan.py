@@ -6,9 +6,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from fairtrial.data.corpus import Splits
 from fairtrial.data.tokenizer import normalisation_of
@@ -16,6 +16,7 @@ from fairtrial.disk import disk_errors, sha256_of, write_text
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput, DiskTrouble, Interrupted
+from fairtrial.events import JobDone, JobFailed, StudyEvent, StudyNotice, TimingStarted
 from fairtrial.formatting import format_time
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
@@ -23,18 +24,13 @@ from fairtrial.record import Record
 from fairtrial.results.sentences import counted
 from fairtrial.statistics.power import expected_smallest
 from fairtrial.stored import TrialResult
-from fairtrial.study.design import UNTUNED, Settings, Study, Variant, check_same_items, recipe_of, write_study
+from fairtrial.stored_study import AdjustedBudget, Calibration, PlanSummary, Settings, StoredPlan
+from fairtrial.study.design import METRIC, UNTUNED, Study, Variant, check_same_items, recipe_of
 from fairtrial.study.folder import FAILURES, StudyFolder
+from fairtrial.study.tables import write_study
 
-# What a study reports while it runs: a kind and plain facts, for a screen, for lines, for JSON.
-#   plan     what is about to happen: trials, seconds, what so many seeds can show
-#   notice   something that a user should know
-#   begin    a job begins: key, work
-#   step     a trial's progress: key, step, steps
-#   done     a job is done: key, work, and a trial's scores
-#   failed   a job failed: key, work, error
-#   verdict  the verdict file
-OnEvent = Callable[[str, dict[str, Any]], None]
+OnEvent = Callable[[StudyEvent], None]
+T = TypeVar("T")
 Chosen = Mapping[str, Mapping[str, Settings]]  # task -> variant -> what a search found
 
 SHORT, LONG = 6, 14  # words of a sentence that fits an attention map
@@ -92,13 +88,13 @@ class Plan:
     home: StudyFolder
     eval_sets: dict[str, EvalSets]
     recipes: dict[str, dict[str, Recipe]]  # task -> variant
-    calibration: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)  # task -> variant
+    calibration: dict[str, dict[str, Calibration]] = field(default_factory=dict)  # task -> variant
     looks: tuple[int, ...] = ()  # numbers of seeds at which verdicts were given in this folder
-    matched: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)  # task -> variant -> how, see match.py
+    matched: dict[str, dict[str, AdjustedBudget]] = field(default_factory=dict)  # task -> variant, see match.py
 
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a study that is stopped early has whole pairs."""
-        found = []
+        trials = []
         for index in range(len(self.study.seeds)):
             for task, recipes in self.recipes.items():
                 for variant in self.study.variants:
@@ -106,8 +102,8 @@ class Plan:
                         continue
                     seed = self.study.seeds_of(variant)[index]
                     folder = self.home.trial(task, variant.name, seed)
-                    found.append(Trial(task, variant, seed, recipes[variant.name], folder))
-        return found
+                    trials.append(Trial(task, variant, seed, recipes[variant.name], folder))
+        return trials
 
     def trained_as(self, task: str, variant: Variant) -> str:
         """The variant whose trials are this one's: its own, unless tuning has changed nothing."""
@@ -128,9 +124,9 @@ class Plan:
     def expected_seconds(self, width: int, seeds: int) -> float:
         """Wall-clock time of the whole study with so many seeds, nothing being there yet."""
         one_seed = sum(
-            seconds_of(facts)
+            calibration.seconds
             for task, named in self.calibration.items()
-            for name, facts in named.items()
+            for name, calibration in named.items()
             if self.trained_as(task, self.study.variant(name)) == name
         )
         others = len(self.recipes) * (len(self.study.variants) * PASSPORT_SECONDS + seeds * BASELINE_SECONDS)
@@ -139,25 +135,18 @@ class Plan:
     def with_recipes(self, chosen: Chosen) -> Plan:
         return replace(self, recipes=recipes_of(self.study, chosen))
 
-    def write(self, facts: Mapping[str, Any], more_trials: Sequence[Trial] = ()) -> None:
-        """study.toml; and plan.json: numbers for readers, and what was asked of every trial, for a later plan."""
-        trials, before = self.trials(), self.home.read_plan()
-        # a record may say more than was asked: a pretrained encoder brings its shape and parts
-        asked = {self.home.name_of(trial.folder): fingerprint(trial.recipe) for trial in (*trials, *more_trials)}
-        plan = {
-            **before,
-            "tasks": list(self.recipes),
-            "variants": [variant.name for variant in self.study.variants],
-            "seeds": list(self.study.seeds),
-            "trials": [self.home.name_of(trial.folder) for trial in trials],
-            "items": {task: sets.items for task, sets in self.eval_sets.items()},
-            "calibration": self.calibration,
-            "looks": list(self.looks),
-            "matched": self.matched,
-            **facts,
-            "asked": before.get("asked", {}) | asked,
-            "ground": {task: asdict(replace(sets, groups={})) for task, sets in self.eval_sets.items()},
-        }
+    def write(self, summary: PlanSummary | None = None) -> None:
+        """study.toml and plan.json. `summary`: by default that of the plan before."""
+        plan = StoredPlan(
+            tasks=tuple(self.recipes),
+            variants=tuple(variant.name for variant in self.study.variants),
+            seeds=self.study.seeds,
+            trials=tuple(self.home.name_of(trial.folder) for trial in self.trials()),
+            calibration=self.calibration,
+            matched=self.matched,
+            looks=self.looks,
+            summary=summary or self.home.read_plan().summary,
+        )
         with disk_errors(self.home.path):
             self.home.path.mkdir(parents=True, exist_ok=True)
         write_text(self.home.path / "study.toml", write_study(self.study))  # a folder without it is not a study
@@ -171,7 +160,7 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
         for variant in study.variants:
             check_variant(task, variant, named[variant.name])
     eval_sets = {task: eval_sets_of(named, study.seeds[0]) for task, named in recipes.items()}
-    return Plan(study, home, eval_sets, recipes, looks=tuple(home.read_plan().get("looks", ())))
+    return Plan(study, home, eval_sets, recipes, looks=home.read_plan().looks)
 
 
 def with_untuned(study: Study) -> Study:
@@ -321,7 +310,7 @@ def to_run(
         word = "trials" if log == FAILURES else "tries"
         notices.append(f"{known} {word} failed before and are left out; --retry-failed tries them again")
     for text in notices:
-        on_event("notice", {"text": text})
+        on_event(StudyNotice(text))
     return found
 
 
@@ -330,23 +319,19 @@ def run_jobs(
 ) -> None:
     """Every result is accepted as it comes; jobs that someone else stopped are resumed once. Raises `Interrupted` where
     the user asked to stop."""
-
-    def on_progress(job: Job, kind: str, facts: dict[str, Any]) -> None:
-        on_event(kind, {"key": list(job.key), "work": job.kind, **facts})
-
     for _ in range(2):
         stopped = []
-        for result in engine.run(jobs, on_progress, stop):
+        for result in engine.run(jobs, on_event, stop):
             if result.stopped:
                 stopped.append(result.job)
                 continue
             if result.disk:
                 raise DiskTrouble(result.error, "mend the disk, then continue the study with the same command")
             accept(result)
-            if result.facts is None:
-                on_progress(result.job, "failed", {"error": result.error})
+            if result.value is None:
+                on_event(JobFailed(result.job.key, result.job.kind, result.error))
             else:
-                on_progress(result.job, "done", {"seconds": round(result.seconds, 2), **scores_of(result)})
+                on_event(done_event(result))
         if stop():
             raise Interrupted("stopped; all is saved")
         if not stopped:
@@ -355,28 +340,29 @@ def run_jobs(
     raise Interrupted(f"{len(jobs)} jobs were stopped by a signal, twice; all is saved")
 
 
-def scores_of(result: JobResult) -> dict[str, Any]:
-    if result.job.kind != "trial" or result.facts is None:
-        return {}
-    metrics: TrialResult = result.facts["result"]
-    sets = metrics.tests or ({"validation": metrics.validation} if metrics.validation else {})
-    scores = {name: score.accuracy if score.accuracy is not None else score.perplexity for name, score in sets.items()}
+def done_event(result: JobResult) -> JobDone:
+    """With the scores of a trial."""
+    done = JobDone(result.job.key, result.job.kind, round(result.seconds, 2))
+    if not isinstance(result.value, TrialResult):
+        return done
+    sets = result.value.tests or result.value.scores
+    scores = {name: score.figure(METRIC[result.value.task]) for name, score in sets.items()}
     bits = {name: score.bits_per_byte for name, score in sets.items() if score.bits_per_byte is not None}
-    return {"scores": scores} | ({"bits_per_byte": bits} if bits else {})
+    return replace(done, scores=scores, bits_per_byte=bits or None)
 
 
 def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan:
     """The plan with the speed of every variant. What was measured in this folder before is not measured again."""
-    known = plan.home.read_plan().get("calibration", {})
-    found: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
+    known = plan.home.read_plan().calibration
+    measured: dict[str, dict[str, Calibration]] = {task: {} for task in plan.recipes}
     jobs = []
     for task, recipes in plan.recipes.items():
         for variant in plan.study.variants:
             if plan.trained_as(task, variant) != variant.name:
                 continue
-            old = known.get(task, {}).get(variant.name, {})
-            if old.get("mark") == calibration_mark(plan, task, variant.name):
-                found[task][variant.name] = old
+            old = known.get(task, {}).get(variant.name)
+            if old is not None and old.mark == calibration_mark(plan, task, variant.name):
+                measured[task][variant.name] = old
                 continue
             key, text = (task, variant.name, "calibration"), write_recipe(recipes[variant.name])
             seed, seconds = plan.study.seeds[0], CALIBRATION_SECONDS
@@ -384,35 +370,29 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
 
     def accept(result: JobResult) -> None:
         task, name = result.job.key[:2]
-        if result.facts is not None:
-            found[task][name] = result.facts | {"mark": calibration_mark(plan, task, name)}
+        if isinstance(result.value, Calibration):
+            measured[task][name] = replace(result.value, mark=calibration_mark(plan, task, name))
         elif result.mistake:
             raise BadInput(f"variant {name!r} ({task}): {result.error}")
 
     if jobs:
-        on_event("timing", {"jobs": len(jobs)})
+        on_event(TimingStarted(len(jobs)))
     run_jobs(engine, jobs, on_event, stop, accept)
-    for task, named in found.items():
+    for task, named in measured.items():
         same = ((variant.name, plan.trained_as(task, variant)) for variant in plan.study.variants)
         named |= {name: named[other] for name, other in same if other != name and other in named}
-    return replace(plan, calibration=in_order(plan, found))
+    return replace(plan, calibration=in_order(plan, measured))
 
 
-def in_order(plan: Plan, found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Facts by task and variant in the order of the study, as jobs end in any order."""
-    return {task: {name: found[task][name] for name in plan.recipes[task] if name in found[task]} for task in found}
+def in_order(plan: Plan, values: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]]:
+    """By task and variant in the order of the study, as jobs end in any order."""
+    return {task: {name: named[name] for name in plan.recipes[task] if name in named} for task, named in values.items()}
 
 
 def calibration_mark(plan: Plan, task: str, variant: str) -> str:
     """What a measured speed belongs to: this recipe on these data."""
     data = "".join(sorted(plan.eval_sets[task].files.values()))[:64]
     return f"{fingerprint(plan.recipes[task][variant])}-{data}"
-
-
-def seconds_of(facts: Mapping[str, Any]) -> float:
-    """Of one trial."""
-    fixed = facts["set_up_seconds"] + facts.get("final_seconds", 0.0)
-    return float(fixed + facts["steps"] * facts["step_seconds"] + facts["score_seconds"])
 
 
 def fit_budget(

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fairtrial.engines.job import Engine, InProcess, JobResult, Stop
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import Interrupted
+from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
 from fairtrial.formatting import vocabulary_of
 from fairtrial.progress import doing
 from fairtrial.results.values import AuditLevel, Sentence, TaskVerdict, Untuned, Verdict
-from fairtrial.results.verdict_file import to_json, write_verdict
+from fairtrial.results.verdict_file import write_verdict
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, Look
 from fairtrial.statistics.outcomes import TaskOutcomes
 from fairtrial.statistics.power import expected_smallest
 from fairtrial.statistics.verdict import judge_study
+from fairtrial.stored_study import FailedTrial, PlanSummary, StoredSearch
 from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, keep_artifact, make_maps, passport_jobs
-from fairtrial.study.design import Study, load_study, study_from
+from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.match import match_budgets, match_sentences, match_summary
 from fairtrial.study.plan import (
@@ -31,10 +32,10 @@ from fairtrial.study.plan import (
     make_plan,
     missing,
     run_jobs,
-    seconds_of,
     to_run,
 )
 from fairtrial.study.search import (
+    chosen_by,
     earlier_choice,
     run_search,
     search_seconds_left,
@@ -42,6 +43,7 @@ from fairtrial.study.search import (
     tries_of,
     tuning_sentences,
 )
+from fairtrial.study.tables import load_study, study_from
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def run_study(
     folder: Path,
     engine: Engine,
     options: Options | None = None,
-    on_event: OnEvent = lambda kind, facts: None,
+    on_event: OnEvent = lambda event: None,
     stop: Stop = lambda: False,
 ) -> Verdict | None:
     """Run what is missing in `folder`, judge, and write the page. None: only the plan was asked for."""
@@ -70,23 +72,23 @@ def run_study(
         plan, decision = plan_study(study, home, engine, options, on_event, stop)
     except Interrupted as error:
         raise Interrupted("stopped while planning: no trial was run, nothing was saved") from error
-    facts = describe(plan, engine, options, decision)
-    on_event("plan", facts)
+    summary = describe(plan, engine, options, decision)
+    on_event(StudyPlanned(summary))
     if options.dry_run:
         return None
     with home.hold():
-        plan.write(facts)
-        search: Mapping[str, Any] = {}
+        plan.write(summary)
+        search: StoredSearch | None = None
         if plan.study.search is not None:
             search = run_search(plan, engine, on_event, stop, retry_failed=options.retry_failed)
-            chosen = earlier_choice(plan)
+            chosen = chosen_by(search)
             plan = calibrate(plan.with_recipes(chosen), engine, on_event, stop)
             plan = match_budgets(plan, chosen, engine, on_event, stop)
-            plan.write({})
+            plan.write()
         first = len(plan.study.seeds)
         for seeds in [look.seeds for look in LOOKS if look.seeds >= first] if options.until_clear else [first]:
             if seeds != len(plan.study.seeds):
-                on_event("notice", {"text": f"inconclusive at {len(plan.study.seeds)} seeds: going on to {seeds}"})
+                on_event(StudyNotice(f"inconclusive at {len(plan.study.seeds)} seeds: going on to {seeds}"))
                 plan = replace(plan, study=plan.study.with_seeds(seeds))
                 plan.write(describe(plan, engine, options, decision))
             run_missing(plan, engine, options, on_event, stop)
@@ -95,16 +97,14 @@ def run_study(
             plan = replace(plan, looks=tuple(dict.fromkeys((*plan.looks, seeds))))
             if verdict.clear:
                 break
-        plan.write({})  # that so many seeds were judged
+        plan.write()  # that so many seeds were judged
         make_maps(plan, Processes(), on_event, stop)
         write_verdict(home.path / "verdict.json", verdict)  # it stands before the page is drawn
         from fairtrial.report.study_page import write_study_page
 
         with doing("drawing the page"):
             page = write_study_page(folder)
-        on_event(
-            "verdict", {"verdict": to_json(verdict), "text": verdict.text, "page": str(page), "folder": str(folder)}
-        )
+        on_event(StudyJudged(verdict, str(page), str(folder)))
     return verdict
 
 
@@ -119,7 +119,7 @@ def plan_study(
     every = plan.eval_sets.values()
     few = [why for sets in every for name in sets.items if (why := sets.too_few(name))]
     for note in dict.fromkeys([*(note for sets in every for note in sets.notes), *few]):
-        on_event("notice", {"text": note})
+        on_event(StudyNotice(note))
     chosen = earlier_choice(plan)
     plan = plan.with_recipes(chosen)
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
@@ -138,15 +138,14 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
     def accept(result: JobResult) -> None:
         if result.job.kind != "trial":
             for text in keep_artifact(plan, result):
-                on_event("notice", {"text": text})
-        elif result.facts is None:
+                on_event(StudyNotice(text))
+        elif result.value is None:
             task, variant, _ = result.job.key
-            row = {"task": task, "variant": variant, "seed": result.job.seed, "error": result.error}
-            plan.home.add_failure(row)
+            plan.home.add_failure(FailedTrial(error=result.error, task=task, variant=variant, seed=result.job.seed))
 
     trials = [trial.job() for trial in to_run(plan, plan.trials(), on_event, retry_failed=options.retry_failed)]
     artifacts = [*data_audit_jobs(plan), *passport_jobs(plan), *baseline_jobs(plan)]
-    on_event("jobs", {"trials": len(plan.trials()), "left": len(trials), "beside": len(artifacts)})
+    on_event(TrialsStarted(len(plan.trials()), len(trials), len(artifacts)))
     if local is engine:
         run_jobs(engine, [*artifacts, *trials], on_event, stop, accept)
     else:
@@ -156,8 +155,8 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
     run_jobs(local, again, on_event, stop, accept)  # where auditing all together broke down
 
 
-def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> Verdict:
-    chosen = {task: search_summary(found) for task, found in search.items()}
+def judge(plan: Plan, options: Options, search: StoredSearch | None = None) -> Verdict:
+    chosen = {task: search_summary(own) for task, own in search.tasks.items()} if search else {}
     tasks = {task: gather(plan, task, chosen.get(task)) for task in plan.recipes}
     look = next(look for look in LOOKS if look.seeds == len(plan.study.seeds)) if options.until_clear else None
     verdict = with_untuned(plan, judge_study(plan.study.name, tasks, until_clear=options.until_clear, look=look), look)
@@ -177,7 +176,7 @@ def gather_outcomes(folder: Path) -> dict[str, TaskOutcomes]:
     """Of every task of a study that was run, as its verdict is given them."""
     home = StudyFolder(folder)
     study = study_from(load_study(home.path / "study.toml"))
-    plan, _ = plan_study(study, home, InProcess(), Options(), lambda kind, facts: None, lambda: False)
+    plan, _ = plan_study(study, home, InProcess(), Options(), lambda event: None, lambda: False)
     return {task: gather(plan, task) for task in plan.recipes}
 
 
@@ -215,22 +214,18 @@ def training_sentences(plan: Plan) -> list[Sentence]:
     early), else as planned."""
     sentences = []
     for task, measured in plan.calibration.items():
-        found, asked = [], set()
-        for name, facts in measured.items():
-            if "steps_per_epoch" not in facts:
-                continue  # measured by an earlier version
+        told, asked = [], set()
+        for name, own in measured.items():
             training = plan.recipes[task][name].training
-            asked.add((training.batch, training.accumulate, facts["steps"], facts["steps_per_epoch"]))
-            results = [record.result for record in plan.finished(task)[name].values()]
-            trials = [(each.steps, each.steps_per_epoch) for each in results] or [
-                (facts["steps"], facts["steps_per_epoch"])
-            ]
+            asked.add((training.batch, training.accumulate, own.steps, own.steps_per_epoch))
+            results = (record.result for record in plan.finished(task)[name].values())
+            trials = [(each.steps, each.steps_per_epoch) for each in results] or [(own.steps, own.steps_per_epoch)]
             steps = span([count for count, _ in trials], ",")
             epochs = span([count / per_epoch for count, per_epoch in trials], ".1f")
             rows = training.batch * training.accumulate
-            found.append(f"{name} {steps} steps of {rows} rows ({epochs} epochs)")
+            told.append(f"{name} {steps} steps of {rows} rows ({epochs} epochs)")
         if len(asked) > 1:
-            sentences.append(Sentence(f"Training differs: {', '.join(found)}.", task))
+            sentences.append(Sentence(f"Training differs: {', '.join(told)}.", task))
     return sentences
 
 
@@ -265,41 +260,37 @@ def data_sentences(verdict: TaskVerdict) -> list[str]:
     ]
 
 
-def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dict[str, Any]:
-    """The plan in plain values."""
-    study, seeds = plan.study, len(plan.study.seeds)
-    trials, speeds = plan.trials(), [facts for named in plan.calibration.values() for facts in named.values()]
+def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> PlanSummary:
+    study, seeds, trials = plan.study, len(plan.study.seeds), plan.trials()
+    measured = [own for named in plan.calibration.values() for own in named.values()]
     left, _ = missing(plan, trials)
     searching = search_seconds_left(plan) / engine.width
     share_left = len(left) / max(1, len(trials))
-    own = [(task, name) for task in plan.recipes for name in plan.calibration.get(task, {})
-           if plan.trained_as(task, study.variant(name)) == name]  # fmt: skip
-    final = sum(plan.calibration[task][name].get("final_seconds", 0.0) for task, name in own)
+    trained = {
+        task: {name: own for name, own in named.items() if plan.trained_as(task, study.variant(name)) == name}
+        for task, named in plan.calibration.items()
+    }
+    final = sum(own.final_seconds for named in trained.values() for own in named.values())
     paired = {task: not any(recipe.external for recipe in named.values()) for task, named in plan.recipes.items()}
     alpha, compared = LOOKS[0].alpha if options.until_clear else ALPHA, len(study.judged) - 1
-    return {
-        "name": study.name,
-        "engine": engine.name,
-        "width": engine.width,
-        "seed_count": seeds,
-        "trial_count": len(trials),
-        "left": len(left),
-        "expected_seconds": round(plan.expected_seconds(engine.width, seeds) * share_left + searching, 1),
-        "trial_seconds": {
-            task: {
-                name: round(seconds_of(facts), 2)
-                for name, facts in named.items()
-                if plan.trained_as(task, study.variant(name)) == name
-            }
-            for task, named in plan.calibration.items()
+    return PlanSummary(
+        name=study.name,
+        engine=engine.name,
+        width=engine.width,
+        seed_count=seeds,
+        trial_count=len(trials),
+        left=len(left),
+        expected_seconds=round(plan.expected_seconds(engine.width, seeds) * share_left + searching, 1),
+        trial_seconds={
+            task: {name: round(own.seconds, 2) for name, own in named.items()} for task, named in trained.items()
         },
-        "final_seconds": round(seeds * final / engine.width * share_left, 1),
-        "memory_mb": max((facts.get("memory_mb", 0.0) for facts in speeds), default=0.0),
-        "comparisons": {task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
-        "vocabularies_differ": [
+        final_seconds=round(seeds * final / engine.width * share_left, 1),
+        memory_mb=max((own.memory_mb for own in measured), default=0.0),
+        comparisons={task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
+        vocabularies_differ=tuple(
             task for task, recipes in plan.recipes.items() if len(set(map(vocabulary_of, recipes.values()))) > 1
-        ],
-        "smallest_detectable": {
+        ),
+        smallest_detectable={
             task: {
                 name: str(expected_smallest(task, seeds, items, alpha, family, paired=paired[task]) or "")
                 for family in [compared * len(sets.items)]
@@ -308,9 +299,9 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
             }
             for task, sets in plan.eval_sets.items()
         },
-        "training": [f"[{each.task}] {each.text}" for each in training_sentences(plan)],
-        "search_tries": len(tries_of(study.search)) if study.search else 0,
-        "until_clear": options.until_clear,
-        "decision": decision,
-        "folder": str(plan.home.path),
-    }
+        training=tuple(f"[{each.task}] {each.text}" for each in training_sentences(plan)),
+        search_tries=len(tries_of(study.search)) if study.search else 0,
+        until_clear=options.until_clear,
+        decision=decision,
+        folder=str(plan.home.path),
+    )

@@ -9,34 +9,36 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
-from typing import Any
 
 import numpy as np
 
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
+from fairtrial.events import SearchStarted
 from fairtrial.formatting import format_time
 from fairtrial.recipe import apply_overrides
 from fairtrial.report.curves import trained_seconds
 from fairtrial.results.values import Choice, Comparison, SearchSummary, TaskVerdict
 from fairtrial.results.verdict_tables import VERDICTS
 from fairtrial.rng import generator_for
-from fairtrial.study.design import METRIC, Search, Variant
+from fairtrial.stored_study import FailedTrial, Settings, StoredSearch, TaskSearch, VariantSearch
+from fairtrial.study.design import METRIC, Search, Variant, read_range
 from fairtrial.study.folder import FAILED_TRIES
-from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, run_jobs, seconds_of, to_run
+from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, run_jobs, to_run
 
-Tries = list[dict[str, Any]]
+Tries = list[Settings]
 ByTry = dict[tuple[str, str, int], list[Trial]]  # task, variant, number of the try -> one trial for each search seed
 
 
 def tries_of(search: Search) -> Tries:
     """The settings to try, the same for every variant."""
     if search.random is None:
-        return [dict(zip(search.fields, values, strict=True)) for values in itertools.product(*search.fields.values())]
+        values = [list(space) for space in search.fields.values() if isinstance(space, Sequence)]
+        return [dict(zip(search.fields, chosen, strict=True)) for chosen in itertools.product(*values)]
     rng = generator_for(search.seeds[0], "search")
     tries: Tries = []
     for _ in range(50 * search.random):  # a small space may not hold so many different ones
-        drawn = {name: _draw(space, rng) for name, space in search.fields.items()}
+        drawn = {name: _draw(name, space, rng) for name, space in search.fields.items()}
         if drawn not in tries:
             tries.append(drawn)
         if len(tries) == search.random:
@@ -44,14 +46,13 @@ def tries_of(search: Search) -> Tries:
     return tries
 
 
-def _draw(space: Any, rng: np.random.Generator) -> Any:
-    if isinstance(space, list):
+def _draw(name: str, space: object, rng: np.random.Generator) -> object:
+    if isinstance(space, Sequence):
         return space[int(rng.integers(len(space)))]
-    low, high = space["from"], space["to"]
-    if space.get("scale", "log" if low > 0 else "linear") == "log":
-        value = math.exp(rng.uniform(math.log(low), math.log(high)))
-    else:
-        value = rng.uniform(low, high)
+    assert isinstance(space, Mapping)
+    between = read_range(name, space)
+    low, high = between.low, between.high
+    value = math.exp(rng.uniform(math.log(low), math.log(high))) if between.log else rng.uniform(low, high)
     return round(value) if type(low) is int and type(high) is int else float(f"{value:.4g}")
 
 
@@ -60,24 +61,24 @@ def searched(plan: Plan) -> list[Variant]:
 
 
 def search_trials(plan: Plan, search: Search) -> ByTry:
-    found = {}
+    by_try = {}
     for task, recipes in plan.recipes.items():
         for variant in searched(plan):
             for number, settings in enumerate(tries_of(search)):
                 recipe = apply_overrides(recipes[variant.name], settings)
                 # its trials cannot see a test set
                 recipe = replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
-                found[task, variant.name, number] = [
+                by_try[task, variant.name, number] = [
                     Trial(task, variant, seed, recipe, plan.home.search_trial(task, variant.name, number, seed))
                     for seed in search.seeds
                 ]
-    return found
+    return by_try
 
 
 def run_search(
     plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop, *, retry_failed: bool = False
-) -> dict[str, Any]:
-    """For each task what the verdict says of the search; search.json keeps what was chosen."""
+) -> StoredSearch:
+    """What was tried and chosen; search.json keeps it."""
     search, home = plan.study.search, plan.home
     assert search is not None
     check_validation(plan)
@@ -85,17 +86,19 @@ def run_search(
     by_try = search_trials(plan, search)
     trials = [trial for group in by_try.values() for trial in group]
     left = to_run(plan, trials, on_event, FAILED_TRIES, retry_failed=retry_failed)
-    plan.write({}, trials)
-    on_event("search", {"tries": len(tries), "trials": len(trials), "left": len(left)})
+    plan.write()
+    on_event(SearchStarted(len(tries), len(trials), len(left)))
 
     def accept(result: JobResult) -> None:
-        if result.facts is None:
-            home.add_failure({"folder": home.name_of(result.job.folder), "error": result.error}, FAILED_TRIES)
+        if result.value is None:
+            failed = FailedTrial(error=result.error, folder=home.name_of(result.job.folder))
+            home.add_failure(failed, FAILED_TRIES)
 
     run_jobs(engine, [trial.job() for trial in left], on_event, stop, accept)
-    facts = {task: choose(plan, task, tries, by_try) for task in plan.recipes}
-    home.write("search.json", {"seeds": list(search.seeds), "tries": tries, "tasks": facts})
-    return facts
+    tasks = {task: choose(plan, task, tries, by_try) for task in plan.recipes}
+    stored = StoredSearch(search.seeds, tuple(tries), tasks)
+    home.write("search.json", stored)
+    return stored
 
 
 def search_seconds_left(plan: Plan) -> float:
@@ -105,19 +108,22 @@ def search_seconds_left(plan: Plan) -> float:
         return 0.0
     left, _ = missing(plan, [trial for group in search_trials(plan, search).values() for trial in group])
     measured = [plan.calibration.get(trial.task, {}).get(trial.variant.name) for trial in left]
-    return sum(seconds_of(facts) for facts in measured if facts)
+    return sum(calibration.seconds for calibration in measured if calibration)
 
 
 def earlier_choice(plan: Plan) -> Chosen:
     """What the same search chose in this folder before: its trials are those that a study goes on with."""
-    search, found = plan.study.search, plan.home.read("search.json")
-    if search is None or found.get("tries") != tries_of(search) or found.get("seeds") != list(search.seeds):
+    search, stored = plan.study.search, plan.home.read("search.json", StoredSearch)
+    if search is None or stored is None or (list(stored.tries), stored.seeds) != (tries_of(search), search.seeds):
         return {}
-    tasks = found["tasks"].items()
-    return {task: {name: row["best"] for name, row in facts["variants"].items()} for task, facts in tasks}
+    return chosen_by(stored)
 
 
-def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> dict[str, Any]:
+def chosen_by(search: StoredSearch) -> Chosen:
+    return {task: {name: row.best for name, row in own.variants.items()} for task, own in search.tasks.items()}
+
+
+def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> TaskSearch:
     rows = {}
     for variant in searched(plan):
         scores = [validation_score(plan, by_try[task, variant.name, number]) for number in range(len(tries))]
@@ -126,11 +132,11 @@ def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> dict[str, Any]
             raise BadInput(f"no try of {variant.name!r} ({task}) finished", f"see {plan.home.path / FAILED_TRIES}")
         better = max if METRIC[task] == "accuracy" else min
         best = better(known, key=known.__getitem__)
-        rows[variant.name] = {"tries": len(tries), "best": tries[best], "validation": known[best], "scores": scores}
+        rows[variant.name] = VariantSearch(len(tries), tries[best], known[best], tuple(scores))
     trials = [trial for (named, *_), group in by_try.items() if named == task for trial in group]
     records = [record for trial in trials if (record := plan.home.finished(trial.folder)) is not None]
     seconds = round(sum(trained_seconds(record.clock()) for record in records), 1)
-    return {"tries": len(tries) * len(rows), "trials": len(trials), "seconds": seconds, "variants": rows}
+    return TaskSearch(len(tries) * len(rows), len(trials), seconds, rows)
 
 
 def tuning_sentences(plan: Plan, task: str, verdict: TaskVerdict) -> list[str]:
@@ -161,12 +167,10 @@ def agreement(tuned: Sequence[Comparison], untuned: Sequence[Comparison]) -> str
     return f"Tuning changes {len(changed)} of {len(pairs)} verdicts: {'; '.join(changed)}."
 
 
-def search_summary(facts: Mapping[str, Any]) -> SearchSummary:
+def search_summary(search: TaskSearch) -> SearchSummary:
     """Without the scores of every try."""
-    choices = {
-        name: Choice(row["best"], row.get("tries"), row.get("validation")) for name, row in facts["variants"].items()
-    }
-    return SearchSummary(choices, *(facts.get(name) for name in ("tries", "trials", "seconds")))
+    choices = {name: Choice(row.best, row.tries, row.validation) for name, row in search.variants.items()}
+    return SearchSummary(choices, search.tries, search.trials, search.seconds)
 
 
 def validation_score(plan: Plan, trials: list[Trial]) -> float | None:
