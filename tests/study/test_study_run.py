@@ -21,12 +21,13 @@ from fairtrial.cli.screen import plan_lines
 from fairtrial.engines.job import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput, Interrupted
+from fairtrial.events import JobStarted, StudyEvent
 from fairtrial.prepare import prepare
 from fairtrial.record import Record
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.results.values import Cost, Verdict
 from fairtrial.stored import Metrics, PickedOnTest, TrialResult
-from fairtrial.stored_study import PlanSummary
+from fairtrial.stored_study import FailedTrial, PlanSummary
 from fairtrial.study import artifacts
 from fairtrial.study.artifacts import data_audit_jobs
 from fairtrial.study.design import Study
@@ -134,10 +135,10 @@ def test_a_trial_that_failed_or_was_stopped_is_not_counted(
     failed, stopped, *others = plan.trials()
     with pytest.raises(Interrupted):
         run_trial(stopped.recipe, stopped.seed, stopped.folder, stop=lambda: True)
-    failure = {"task": failed.task, "variant": failed.variant.name, "seed": failed.seed, "error": "out of memory"}
+    failure = FailedTrial(error="out of memory", task=failed.task, variant=failed.variant.name, seed=failed.seed)
     plan.home.add_failure(failure)
     assert plan.home.finished(stopped.folder) is None
-    assert [row["error"] for row in plan.home.failures()] == ["out of memory"]
+    assert [row.error for row in plan.home.failures()] == ["out of memory"]
     assert to_run(plan, plan.trials(), heard) == [stopped, *others]
     assert to_run(plan, plan.trials(), heard, retry_failed=True)[0] == failed
     assert plan.home.failures() == []
@@ -223,9 +224,9 @@ def test_a_trial_that_is_sent_sigterm_is_resumed_and_has_not_failed(copied: tupl
     whole = (trial / "result.json").read_bytes()
     shutil.rmtree(trial)
 
-    def on_event(kind: str, facts: dict[str, Any]) -> None:
-        heard(kind, facts)
-        if kind == "begin" and facts["work"] == "trial" and len(heard.of("begin", "trial")) == 1:
+    def on_event(event: StudyEvent) -> None:
+        heard(event)
+        if isinstance(event, JobStarted) and event.work == "trial" and len(heard.of("begin", "trial")) == 1:
             for child in multiprocessing.active_children():
                 child.terminate()
 
