@@ -10,8 +10,15 @@ if TYPE_CHECKING:
     from fairtrial.inspection.parameters import Ledger, ledger
 
 __all__ = [
-    "AttentionMaps", "Ledger", "ablate_heads", "head_off", "head_statistics", "ledger", "model_input", "plot_part",
-]  # fmt: skip
+    "AttentionMaps",
+    "Ledger",
+    "ablate_heads",
+    "head_off",
+    "head_statistics",
+    "ledger",
+    "model_input",
+    "plot_part",
+]
 MODULES = {
     **dict.fromkeys(("Ledger", "ledger"), "parameters"),
     **dict.fromkeys(("ablate_heads", "head_off", "head_statistics"), "heads"),

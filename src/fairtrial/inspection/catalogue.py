@@ -198,9 +198,15 @@ def written(default: object) -> str:
 def plot_part(name: str, *, heads: int = 4, length: int = 24, causal: bool = True, **options: Any) -> list[Picture]:
     """One picture for each hook that the part uses."""
     shape = Shape(
-        layers=LAYERS, heads=heads, width=heads * HEAD_DIM, length=length, hidden=8, classifier_hidden=8, dropout=0.0,
+        layers=LAYERS,
+        heads=heads,
+        width=heads * HEAD_DIM,
+        length=length,
+        hidden=8,
+        classifier_hidden=8,
+        dropout=0.0,
         start="torch",
-    )  # fmt: skip
+    )
     choices = (PartChoice(name=name, options=options),)
     network = LanguageModel(shape, choices, length) if causal else Classifier(shape, choices, length, 2)
     network.eval()
@@ -332,10 +338,17 @@ def attention_map(network: Classifier | LanguageModel, context: AttentionContext
 
 
 PLOTS: dict[str, Callable[[Part, AttentionContext], Picture]] = {
-    "embed": plot_embed, "rotate": plot_rotate, "bias": plot_bias, "allow": plot_allow, "merge": plot_merge,
-    "pool": plot_pool, "key_heads": plot_key_heads, "weigh": plot_weigh, "feed_forward": plot_feed_forward,
+    "embed": plot_embed,
+    "rotate": plot_rotate,
+    "bias": plot_bias,
+    "allow": plot_allow,
+    "merge": plot_merge,
+    "pool": plot_pool,
+    "key_heads": plot_key_heads,
+    "weigh": plot_weigh,
+    "feed_forward": plot_feed_forward,
     "arrange": plot_arrange,
-}  # fmt: skip
+}
 
 
 def future(context: AttentionContext) -> Tensor | None:

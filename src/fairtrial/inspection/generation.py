@@ -141,9 +141,17 @@ def cache_agrees(network: LanguageModel, ids: Sequence[int]) -> bool:
 
 
 def generate_tokens(
-    network: LanguageModel, ids: Sequence[int], *, tokens: int, sampling: Sampling, seed: int, plan: ContextPlan,
-    sample: int = 0, stops: Collection[int] = (), never: Collection[int] = (),
-) -> Iterator[int]:  # fmt: skip
+    network: LanguageModel,
+    ids: Sequence[int],
+    *,
+    tokens: int,
+    sampling: Sampling,
+    seed: int,
+    plan: ContextPlan,
+    sample: int = 0,
+    stops: Collection[int] = (),
+    never: Collection[int] = (),
+) -> Iterator[int]:
     """Up to `tokens` more tokens; a stop token is the last one. Seed and sample number name the random stream."""
     sequence, rng = list(ids), generator_for(seed, "generate", sample)
     cache = network.new_cache()
@@ -274,9 +282,16 @@ class Generator:
         stream, pieces, new = TextStream(self.tokenizer, self.ids, self.prompt), [self.prompt], []
         on_text(self.prompt)
         drawn = generate_tokens(
-            self.network, self.ids, tokens=self.tokens, sampling=self.sampling, seed=seed, plan=self.plan,
-            sample=sample, stops=self.stops, never=self.never,
-        )  # fmt: skip
+            self.network,
+            self.ids,
+            tokens=self.tokens,
+            sampling=self.sampling,
+            seed=seed,
+            plan=self.plan,
+            sample=sample,
+            stops=self.stops,
+            never=self.never,
+        )
         for token in drawn:
             new.append(token)
             if token != self.tokenizer.stop:

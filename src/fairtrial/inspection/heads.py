@@ -68,9 +68,13 @@ class HeadSummary:
 
 
 def head_statistics(
-    network: Network, initial: Network, tokenizer: Tokenizer, inputs: Sequence[ModelInput],
-    on_progress: OnProgress = no_progress, stage: str = "untrained",
-) -> list[HeadSummary]:  # fmt: skip
+    network: Network,
+    initial: Network,
+    tokenizer: Tokenizer,
+    inputs: Sequence[ModelInput],
+    on_progress: OnProgress = no_progress,
+    stage: str = "untrained",
+) -> list[HeadSummary]:
     """A summary of every head over all texts. `stage` says what the initial network was."""
     layers, heads = heads_of(network, min(inputs, key=lambda text: len(text.ids)))
     trained, untrained, uniform = (Sums(layers, heads) for _ in range(3))
@@ -177,9 +181,12 @@ def is_punctuation(word: str) -> bool:
 
 
 def caption(
-    trained: HeadStatistics, untrained: HeadStatistics, uniform: HeadStatistics,
-    before: str = "untrained", first: str = POSITIONS["first"],
-) -> str:  # fmt: skip
+    trained: HeadStatistics,
+    untrained: HeadStatistics,
+    uniform: HeadStatistics,
+    before: str = "untrained",
+    first: str = POSITIONS["first"],
+) -> str:
     """One line, compared with the initial network, which was `before`; `first` names the first token of every text."""
     kind, value = kind_of(trained, uniform)
     kind_then, value_then = kind_of(untrained, uniform)

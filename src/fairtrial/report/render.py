@@ -18,10 +18,25 @@ REPR_WIDTH = 120
 UNLIMITED = 10_000  # columns
 LONG_WORD = 14  # letters: in LaTeX, a longer one may break
 LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"\textbar{}",
-    "–": "--", "×": r"$\times$", "±": r"$\pm$", "→": r"$\to$", "\ufffd": "?",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "|": r"\textbar{}",
+    "–": "--",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "→": r"$\to$",
+    "\ufffd": "?",
+}
 
 
 def plain(line: str) -> str:

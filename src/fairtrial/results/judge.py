@@ -31,9 +31,21 @@ MOST_METRICS = 4  # more are not judged unless they are chosen: every further on
 NAMED = 5  # missing items that are named
 ACCURACIES = ("", "acc", "accuracy", "correct")
 LOWER = (
-    "loss", "nll", "log_loss", "wer", "cer", "ter", "brier", "brier_score", "error", "errors", "mse", "rmse", "mae",
+    "loss",
+    "nll",
+    "log_loss",
+    "wer",
+    "cer",
+    "ter",
+    "brier",
+    "brier_score",
+    "error",
+    "errors",
+    "mse",
+    "rmse",
+    "mae",
     "toxicity",
-)  # fmt: skip
+)
 CHECKPOINTS = (
     "No training seeds were given, so this is the smaller question: do these very checkpoints differ on new items? It"
     f" says nothing of what another training would give; for that, train at least {FEWEST_SEEDS} seeds of each."
@@ -293,8 +305,9 @@ def arrays_of(
                 told = f"label {row.label!r}, prediction {row.prediction!r}, value {row.value:g}"
                 raise BadInput(f"{row.where}: the value is not what label and prediction say ({told})")
         sides = ("guess", "prediction"), ("label", "label")
-        return {name: np.array([[classes[getattr(cell[0], key)] for cell in line] for line in cells])
-                for name, key in sides}  # fmt: skip
+        return {
+            name: np.array([[classes[getattr(cell[0], key)] for cell in line] for line in cells]) for name, key in sides
+        }
     scale = 100.0 if accuracy else 1.0
     values = np.array([[scale * np.mean([value_of(row) for row in cell]) for cell in line] for line in cells])
     weights = np.array([[np.mean([row.weight for row in cell]) for cell in line] for line in cells])

@@ -274,9 +274,18 @@ def read_samples(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
 
 
 NOT_METRICS = {
-    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
+    "doc_id",
+    "doc",
+    "target",
+    "arguments",
+    "resps",
+    "filtered_resps",
+    "filter",
+    "metrics",
+    "doc_hash",
+    "prompt_hash",
     "target_hash",
-}  # fmt: skip
+}
 ROLLING = {"word_perplexity": "perplexity", "byte_perplexity": "perplexity", "bits_per_byte": "bits per byte"}
 
 
