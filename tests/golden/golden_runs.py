@@ -109,7 +109,10 @@ def answers(*words: object, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     if said.code not in codes:
         raise RuntimeError(f"fairtrial {' '.join(map(str, words))}\nended with {said.code}:\n{said.out}\n{said.err}")
     lines = [json.loads(line) for line in said.out.splitlines() if line.startswith(("{", "["))]
-    return {"exit code": said.code, **flatten(lines, "json")}
+    numbers = flatten(lines, "json")
+    if "errors" in words:  # 0.2.0 called influential words `telling`
+        numbers = {name.replace("/words/", "/telling/"): number for name, number in numbers.items()}
+    return {"exit code": said.code, **numbers}
 
 
 # gathering

@@ -32,12 +32,6 @@ def said(*words: object) -> dict[str, Any]:
     return {"numbers": answers(*words)}
 
 
-def mistaken() -> dict[str, Any]:
-    """Influential words were stored as `telling`."""
-    numbers = answers("errors", "classify")
-    return {"numbers": {name.replace("/words/", "/telling/"): number for name, number in numbers.items()}}
-
-
 def looked() -> dict[str, Any]:
     need("look", "classify", TEXT, "--out", "look-classify")
     return page_values(Path("look-classify"))
@@ -76,7 +70,7 @@ def planned() -> dict[str, Any]:
 USES: dict[str, Callable[[], dict[str, Any]]] = {
     **{f"show {name}": lambda name=name: shown(name) for name in RECORDS},
     "predict": lambda: said("predict", "classify", TEXT),
-    "errors": mistaken,
+    "errors": lambda: said("errors", "classify"),
     "surprise": lambda: said("inspect", "surprisal", "lm", TEXT),
     "generate": lambda: said("generate", "lm", "We will", "--tokens", 8),
     "predict plugin": lambda: said("predict", "plugin", TEXT, "--with", "plugin-file/fade_plugin.py"),
