@@ -19,8 +19,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from small import options_of
-
 from pages import table, write_sections
 
 HERE = Path(__file__).parent
@@ -87,9 +85,9 @@ def model_classes() -> Iterator[ModelClass]:
 
 def audit(one: ModelClass) -> dict[str, Any]:
     """Findings by check: PASS, FAIL or not tested; or the reason why there are none."""
-    options = {**options_of(getattr(import_module("transformers"), one.name).config_class), **one.options}
-    written = ",".join(f"{key}={json.dumps(value)}" for key, value in options.items())
-    model = f"hf:{one.name}:{written}" if written else f"hf:{one.name}"
+    model = f"hf:{one.name}" + (
+        f":{','.join(f'{key}={json.dumps(value)}' for key, value in one.options.items())}" if one.options else ""
+    )
     words = ["audit", "--model", model, "--task", one.task, "--json", "--time-limit", "5m"]
     for setting in SHAPE:
         words += ["--set", setting]

@@ -68,7 +68,7 @@ class Duration:
 
 TASKS = ("classify", "lm", "mlm")
 MODELS = (
-    "write FILE.py:FUNCTION (my_model.py:build), or a class of Hugging Face (hf:CLASS); options: hf:CLASS:n_layer=2"
+    "write a file and its function (my_model.py:build), hf:CLASS or x-transformers:Decoder; options: hf:CLASS:n_layer=2"
 )
 PARTS = "write a part's name (rope), and options after a colon (window:size=8)"
 

@@ -1,5 +1,5 @@
-"""Networks of Hugging Face that need no code: `hf:CLASS`, with random first weights. They take the recipe's shape;
-options are fields of their configuration."""
+"""Networks of other libraries that need no code: `hf:CLASS` (Hugging Face, random first weights), and
+`x-transformers:Decoder` or `x-transformers:Encoder`. They take the recipe's shape; options are their own."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ import json
 import re
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
 from fairtrial.model.external import BUILD, Builder, ExternalModel, build_external, format_error, models
+from fairtrial.model.hf_config import chunk_of, settable, small_config
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import did_you_mean
 
-LIBRARY = "hf:"  # what the names of their classes begin with
-CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
+LIBRARIES = {"hf": "transformers", "x-transformers": "x-transformers"}
 HEADS = {"lm": "ForCausalLM", "classify": "ForSequenceClassification"}
 # what some families need to be told of, or are asked wrongly for: the beginning of a class's name -> declarations
-DECLARED: dict[str, dict[str, object]] = {
+DECLARED: dict[str, dict[str, Any]] = {
     "Rwkv": {"cache": "state"},
     "RecurrentGemma": {"cache": "none"},  # it takes one and gives none: its state is inside its layers
     "XLMWith": {"cache": "none"},  # what it calls so is filled by its caller
@@ -36,19 +37,11 @@ DECLARED: dict[str, dict[str, object]] = {
     "XLNetForSequenceClassification": {"pads": "left"},  # it answers at the last position
 }
 
-TOKENS = {"pad_token_id": 0, "pad_index": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
-CORE = {  # set whatever the default is
-    "vocab_size": "vocabulary",
-    "decoder_vocab_size": "vocabulary",
-    "vocab_size_per_layer_input": "vocabulary",
-    "hidden_size": "width",
-    "num_hidden_layers": "layers",
-    "num_attention_heads": "heads",
-    "intermediate_size": "hidden",
-    "n_inner": "hidden",
-    "head_dim": "head_dim",
-    "max_position_embeddings": "length",
-}
+
+def library_of(name: str) -> str:
+    """`hf:GPT2LMHeadModel` -> `hf`; empty: no library's"""
+    prefix = name.partition(":")[0]
+    return prefix if prefix in LIBRARIES else ""
 
 
 def build_model(choice: PartChoice, task: str, vocabulary: int, classes: int, shape: Shape, seed: int) -> ExternalModel:
@@ -60,8 +53,11 @@ def build_model(choice: PartChoice, task: str, vocabulary: int, classes: int, sh
 
 
 def find_builder(name: str) -> Builder:
-    if name.startswith(LIBRARY):
-        return partial(build_hf, hf_class(name.removeprefix(LIBRARY)))
+    library, inner = library_of(name), name.partition(":")[2]
+    if library == "hf":
+        return partial(build_hf, hf_class(inner))
+    if library == "x-transformers":
+        return partial(build_x_transformers, inner)
     if name in models.list():
         return models.find(name)
     file = name.partition(":")[0]
@@ -73,18 +69,30 @@ def find_builder(name: str) -> Builder:
 
 def sources_of(name: str) -> dict[str, Path]:
     """The library behind a name, with its version, and the file that has the class: what a record was trained with."""
-    if not name.startswith(LIBRARY):
+    library = library_of(name)
+    if not library:
         return {}
-    kind = hf_class(name.removeprefix(LIBRARY))
-    return {f"transformers {version('transformers')} ({kind.__module__})": Path(inspect.getfile(kind))}
+    if library == "hf":
+        kind: Any = hf_class(name.partition(":")[2])
+    else:
+        kind = imported("x_transformers", "x-transformers").TransformerWrapper
+    label = f"{LIBRARIES[library]} {version(LIBRARIES[library])} ({kind.__module__})"
+    return {label: Path(inspect.getfile(kind))}
+
+
+def imported(module: str, package: str) -> Any:
+    from importlib import import_module
+
+    try:
+        version(package)
+        return import_module(module)
+    except (ImportError, PackageNotFoundError) as error:
+        raise BadInput(f"{package} is not installed", f"pip install {package}") from error
 
 
 def hf_class(name: str) -> Any:
     """A class of transformers. Nothing is downloaded and no remote code is run."""
-    try:
-        transformers = import_module("transformers")
-    except ImportError as error:
-        raise BadInput("transformers is not installed", "pip install transformers") from error
+    transformers = imported("transformers", "transformers")
     kind = getattr(transformers, name, None)
     if not (isinstance(kind, type) and issubclass(kind, nn.Module) and getattr(kind, "config_class", None)):
         known = [each for each in dir(transformers) if each.endswith((*HEADS.values(), "LMHeadModel"))]
@@ -92,7 +100,7 @@ def hf_class(name: str) -> Any:
     return kind
 
 
-def from_folder(folder: Path, given: Mapping[str, object]) -> PartChoice:
+def from_folder(folder: Path, given: Mapping[str, Any]) -> PartChoice:
     """A folder of save_pretrained -> its class, with its configuration, and what is given, as options. Its weights stay
     there: they belong to its own vocabulary."""
     path = folder / "config.json"
@@ -107,7 +115,7 @@ def from_folder(folder: Path, given: Mapping[str, object]) -> PartChoice:
     return PartChoice(name=f"hf:{name}", options={**options, **given})
 
 
-def plain(value: object) -> object:
+def plain(value: Any) -> Any:
     """As it may stand in TOML, which has no null."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items() if each is not None}
@@ -115,7 +123,7 @@ def plain(value: object) -> object:
 
 
 def build_hf(
-    kind: Any, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: object
+    kind: Any, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: Any
 ) -> nn.Module:
     if task == "lm" and kind.__name__.endswith(HEADS["classify"]):
         raise BadInput(f"{kind.__name__} is a classifier, and the task is 'lm'", f"take a class such as {HEADS['lm']}")
@@ -127,7 +135,7 @@ def build_hf(
     config = model.config
     takes = inspect.signature(kind.forward).parameters
     can_map = bool(getattr(kind, "_can_record_outputs", None) or "output_attentions" in takes)
-    said: dict[str, object] = {
+    said: dict[str, Any] = {
         "pads": ("both" if task == "lm" else "right") if "attention_mask" in takes else "none",
         "chunk": chunk_of(config),
         "maps": can_map and getattr(config, "num_attention_heads", 0) > 0,
@@ -147,7 +155,7 @@ def build_hf(
 
 
 def build_small(
-    kind: Any, vocabulary: int, length: int, classes: int, shape: Shape, task: str, options: Mapping[str, object]
+    kind: Any, vocabulary: int, length: int, classes: int, shape: Shape, task: str, options: Mapping[str, Any]
 ) -> Any:
     try:
         return kind(small_config(kind.config_class, vocabulary, length, classes, shape, task, options))
@@ -175,42 +183,69 @@ def longest_of(model: nn.Module, length: int) -> int:
     return min((size for size in tables if size >= length), default=0)
 
 
-def chunk_of(config: Any) -> int:
-    """Tokens of the largest chunk or window that a configuration, or one inside it, names; 0: it names none."""
-    inner = [chunk_of(each) for each in vars(config).values() if hasattr(each, "to_dict")]
-    named = (getattr(config, name, None) for name in CHUNKS)
-    return max((size for size in (*named, *inner) if type(size) is int), default=0)
+class Decoding(nn.Module):
+    """An x-transformers decoder by our contract. Padding on the left is told as `seq_start_pos`; with a cache, which is
+    what it calls intermediates, it reads the whole text and is told how many of its tokens are new."""
+
+    def __init__(self, decoder: Any) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        cache: Any = None,
+        use_cache: bool = False,
+        output_attentions: bool = False,
+    ) -> SimpleNamespace:
+        given: dict[str, Any] = {}
+        if mask is not None:
+            left = not bool(mask[:, 0].all())
+            given = {"seq_start_pos": mask.long().argmax(1)} if left else {"mask": mask}
+        text = ids
+        if cache is not None:
+            text = torch.cat((cache[0], ids), 1)
+            given |= {"cache": cache[1], "cache_age": ids.shape[1]}
+        if not (use_cache or output_attentions):
+            return SimpleNamespace(logits=self.decoder(text, **given))
+        logits, found = self.decoder(text, return_intermediates=True, **given)
+        maps = [each.post_softmax_attn for each in found.attn_intermediates] if output_attentions else ()
+        return SimpleNamespace(logits=logits, cache=(text, found), attentions=maps)
 
 
-def settable(config_class: Any) -> set[str]:
-    """The fields that a configuration takes by name; what it computes from them is not among them."""
-    return set(inspect.signature(config_class.__init__).parameters) - {"self", "kwargs"}
-
-
-def small_config(
-    own: Any, vocabulary: int, length: int, classes: int, shape: Shape, task: str, options: Mapping[str, object]
-) -> Any:
-    """A configuration of this class with the recipe's sizes, and the options over it."""
-    known, renamed, usual = settable(own), getattr(own, "attribute_map", {}) or {}, own()
-    for name in options:
-        if renamed.get(name, name) not in known:
-            raise BadInput(f"{own.__name__} has no field {name!r}{did_you_mean(name, sorted(known))}")
-    sizes = {"vocabulary": vocabulary, "length": length, "head_dim": shape.head_dim}
-    sizes |= {role: getattr(shape, role) for role in ("width", "hidden", "layers", "heads")}
-    given: dict[str, object] = {renamed.get(name, name): sizes[role] for name, role in CORE.items()}
-    # pad is always told; the others where the class has them
-    given |= {
-        name: token
-        for name, token in TOKENS.items()
-        if name == "pad_token_id" or getattr(usual, name, None) is not None
+def build_x_transformers(
+    kind: str, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: Any
+) -> nn.Module:
+    """`options`: of the layers (`rotary_pos_emb`, `attn_flash`, ...); dim, depth and heads are the recipe's. An encoder
+    classifies by the mean over real tokens."""
+    x_transformers = imported("x_transformers", "x-transformers")
+    kinds = {"Decoder": "lm", "Encoder": "classify"}
+    if kinds.get(kind) != task:
+        hint = "x-transformers:Decoder for lm, x-transformers:Encoder for classify"
+        raise BadInput(f"x-transformers:{kind} does not fit the task {task!r}", hint)
+    sizes: dict[str, Any] = {
+        "dim": shape.width,
+        "depth": shape.layers,
+        "heads": shape.heads,
+        "attn_dim_head": shape.head_dim,
+        "attn_dropout": shape.attention_dropout,
+        "ff_dropout": shape.dropout,
     }
-    keys = getattr(usual, "num_key_value_heads", None)
-    grouped = isinstance(keys, int) and keys < getattr(usual, "num_attention_heads", 0)
-    given["num_key_value_heads"] = max(1, shape.heads // 2) if grouped else shape.heads
-    given |= dict.fromkeys(("is_decoder", "causal"), True) if task == "lm" else {}
-    given = {name: value for name, value in given.items() if name in known}
-    if task == "classify":
-        given["num_labels"] = classes
-        if getattr(usual, "is_encoder_decoder", False):
-            given["decoder_start_token_id"] = TOKENS["decoder_start_token_id"]
-    return own(**{**given, **{renamed.get(name, name): value for name, value in options.items()}})
+    answers = {} if task == "lm" else {"logits_dim": classes, "average_pool_embed": True}
+    try:
+        layers = getattr(x_transformers, kind)(**sizes | options)
+        model = x_transformers.TransformerWrapper(
+            num_tokens=vocabulary, max_seq_len=length, attn_layers=layers, emb_dropout=shape.dropout, **answers
+        )
+    except (TypeError, ValueError, AssertionError) as error:
+        what = f"x-transformers:{kind} cannot be built with these options: {format_error(error)}"
+        raise BadInput(what, "options are arguments of its layers, such as rotary_pos_emb=true") from error
+    absolute = not any(options.get(name) for name in ("rotary_pos_emb", "alibi_pos_bias", "rel_pos_bias"))
+    said: dict[str, Any] = {"longest": length if absolute else 0}
+    if task == "lm":
+        said |= {"pads": "both", "maps": not options.get("attn_flash")}
+        said |= {} if getattr(model, "can_cache_kv", False) else {"cache": "none"}
+        model = Decoding(model)
+    model.fairtrial = said
+    return model

@@ -1,5 +1,5 @@
-"""Fields that make any class of transformers small: whatever has a size (experts, ranks, states, windows, inner
-models), under the names that the class has for it. The sizes that every class has are the audit's own."""
+"""A small configuration of any class of transformers: the recipe's shape under the names that the class has for it, and
+whatever else has a size (experts, ranks, states, windows, inner models) made small, too."""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-ZOO = {
-    "vocabulary": 100,
-    "length": 32,
-    "width": 32,
-    "hidden": 64,
-    "layers": 2,
-    "heads": 4,
-    "key heads": 2,
-    "head_dim": 8,
-}
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Shape
+from fairtrial.registry import did_you_mean
+
+CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
 SMALL_CHUNK = 8  # tokens: so that a short text has several
 FEW = 8  # of a rank, a state, a feature
 EXPERTS, CHOSEN = 4, 2
@@ -80,34 +75,91 @@ SMALLER = {  # rarer sizes, each of its own meaning
     "encoder_hash_byte_group_vocab": 64,
 }
 
-ZOO |= {"experts": EXPERTS, "chosen": CHOSEN, "chunk": SMALL_CHUNK, "few": FEW}
-AUDITED = (  # what the audit sets itself
-    "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size n_inner head_dim "
-    "max_position_embeddings num_key_value_heads"
-)
+TOKENS = {"pad_token_id": 0, "pad_index": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
+CORE = {  # set whatever the default is
+    "vocab_size": "vocabulary",
+    "hidden_size": "width",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "intermediate_size": "hidden",
+    "n_inner": "hidden",
+    "head_dim": "head_dim",
+    "max_position_embeddings": "length",
+}
+
 ROLE_OF = {name: role for role, names in SIZES.items() for name in names.split()}
 
 
-def options_of(own: Any) -> dict[str, Any]:
-    """Of a configuration class, the fields that make it small and that the audit leaves as they are."""
+def chunk_of(config: Any) -> int:
+    """Tokens of the largest chunk or window that a configuration, or one inside it, names; 0: it names none."""
+    inner = [chunk_of(each) for each in vars(config).values() if hasattr(each, "to_dict")]
+    named = (getattr(config, name, None) for name in CHUNKS)
+    return max((size for size in (*named, *inner) if type(size) is int), default=0)
+
+
+def settable(config_class: Any) -> set[str]:
+    """The fields that a configuration takes by name; what it computes from them is not among them."""
+    return set(inspect.signature(config_class.__init__).parameters) - {"self", "kwargs"}
+
+
+def small_config(
+    own: Any, vocabulary: int, length: int, classes: int, shape: Shape, task: str, options: Mapping[str, Any]
+) -> Any:
+    """A configuration of this class and size, and the options over it."""
+    known, renamed = settable(own), getattr(own, "attribute_map", {}) or {}
+    for name in options:
+        if renamed.get(name, name) not in known:
+            raise BadInput(f"{own.__name__} has no field {name!r}{did_you_mean(name, sorted(known))}")
+    given = small_fields(own, sizes_of(vocabulary, length, shape))
+    if task == "lm":
+        given |= {name: True for name in ("is_decoder", "causal") if name in known}
+    if task == "classify":
+        given["num_labels"] = classes
+        if getattr(own(), "is_encoder_decoder", False):
+            given.setdefault("decoder_start_token_id", TOKENS["decoder_start_token_id"])
+    return own(**{**given, **{renamed.get(name, name): value for name, value in options.items()}})
+
+
+def sizes_of(vocabulary: int, length: int, shape: Shape) -> dict[str, int]:
+    """By role."""
+    return {
+        "vocabulary": vocabulary,
+        "length": length,
+        "width": shape.width,
+        "hidden": shape.hidden,
+        "layers": shape.layers,
+        "heads": shape.heads,
+        "key heads": max(1, shape.heads // 2),
+        "head_dim": shape.head_dim,
+        "experts": EXPERTS,
+        "chosen": CHOSEN,
+        "chunk": SMALL_CHUNK,
+        "few": FEW,
+    }
+
+
+def small_fields(own: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Fields of a configuration class, and of those inside it, that make it small."""
+    usual, known = own(), settable(own)
     renamed = getattr(own, "attribute_map", {}) or {}
-    ours = {renamed.get(name, name) for name in AUDITED.split()}
-    return {name: value for name, value in small_fields(own).items() if name not in ours}
-
-
-def small_fields(own: Any, sizes: Mapping[str, int] = ZOO) -> dict[str, Any]:
-    """Fields of a configuration class, and of those inside it, that are larger than they need be."""
-    usual = own()
-    known = set(inspect.signature(own.__init__).parameters) - {"self", "kwargs"}
+    defaults = {name: default_of(own, usual, name) for name in known}
     given: dict[str, Any] = {}
-    for name in sorted(known):
-        value, role = default_of(own, usual, name), ROLE_OF.get(name, "")
-        if role and type(value) is int and value > sizes[role]:
+    for name, value in defaults.items():
+        role = ROLE_OF.get(name, "")
+        if name in TOKENS:
+            given[name] = TOKENS[name] if value is not None or name == "pad_token_id" else None
+        elif role and type(value) is int and value > sizes[role]:
             given[name] = sizes[role]
         elif name in SMALLER and type(value) is int and value > SMALLER[name]:
             given[name] = SMALLER[name]
         elif hasattr(value, "to_dict"):  # a configuration inside this one
             given[name] = small_fields(type(value), sizes)
+    core = {renamed.get(name, name): sizes[role] for name, role in CORE.items()}
+    given |= {name: size for name, size in core.items() if name in known}
+    if "num_key_value_heads" in known:
+        heads, keys = defaults.get("num_attention_heads"), defaults["num_key_value_heads"]
+        grouped = isinstance(heads, int) and isinstance(keys, int) and keys < heads
+        given["num_key_value_heads"] = sizes["key heads" if grouped else "heads"]
     if {"expand", "num_heads", "head_dim"} <= known:  # a state-space model: heads x their size = expand x width
         given["head_dim"] = usual.expand * sizes["width"] // sizes["heads"]
     kinds = {
@@ -118,7 +170,7 @@ def small_fields(own: Any, sizes: Mapping[str, int] = ZOO) -> dict[str, Any]:
     if kinds:
         layers = max(sizes["layers"], *map(len, kinds.values()))
         given |= {name: (found * layers)[:layers] for name, found in kinds.items()}
-        given |= {name: layers for name, role in ROLE_OF.items() if role == "layers" and name in known}
+        given |= {name: layers for name, role in ROLE_OF.items() if role == "layers" and name in given}
     return given
 
 
