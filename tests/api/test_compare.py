@@ -87,7 +87,7 @@ def test_other_arrays_are_refused(arguments: tuple[Any, ...], words: str) -> Non
 def test_power_is_what_a_studys_plan_says(library: dict[str, Any]) -> None:
     plan = library["finished"].plan
     found = ft.power(seeds=5, items=48)
-    assert plan["smallest_detectable"]["classify"]["test"] in found.sentence
+    assert plan.smallest_detectable["classify"]["test"] in found.sentence
     assert ft.power(seeds=20, items=48).high < found.high
     assert ft.power(seeds=5, items=48, comparisons=6).low > found.low
     with pytest.raises(ft.BadInput, match="show nothing"):

@@ -24,7 +24,7 @@ from fairtrial.engines import job
 from fairtrial.events import Ended, event_json
 from fairtrial.recipe import built_in_recipe, recipe_from
 from fairtrial.record import Record
-from fairtrial.study import design
+from fairtrial.study import tables
 from fairtrial.study.tables import DEMO, load_study, study_from, write_study
 
 Call = Callable[..., Any]
@@ -234,7 +234,7 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     table["set"] |= small | {"training.duration": "24 steps", "training.learning_rate": 0.01}
     path = tmp_path / "small.toml"
     path.write_text(write_study(study_from(table)))
-    monkeypatch.setattr(design, "DEMO", path)
+    monkeypatch.setattr(tables, "DEMO", path)
     engines = {("cores", None): job.InProcess()}
     monkeypatch.setattr(job, "open_engine", lambda name, jobs, **ray: engines[name, jobs])
     said = fairtrial("demo", "--out", tmp_path / "demo")

@@ -39,6 +39,7 @@ RENAMED = {
     "unknown_nats": "unknown_nll",
     "window_nats": "window_nll",
     "masked_nats": "masked_nll",
+    "ledger": "rows",
 }
 
 # What two runs, machines or versions may tell differently, by key (with all that is inside).
@@ -182,12 +183,14 @@ def study_values(folder: Path) -> dict[str, Any]:
     """All numbers of a finished study, the tensors of its trials, and the names of its files."""
     numbers, hashes = {}, {}
     for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
+        name = path.relative_to(folder).as_posix().replace("parameters.json", "ledger.json")  # its earlier name
         if path.suffix == ".safetensors":
             hashes |= {f"{name} {inner}": each for inner, each in tensors(path).items()}
         elif path.suffix == ".json" and path.name != "trial.json":
             numbers |= flatten(json.loads(path.read_text()), name.replace("/", "|"))
-    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    files = sorted(file.replace("parameters.json", "ledger.json") for file in files)
+    numbers = {path.replace("plan.json/summary/", "plan.json/"): value for path, value in numbers.items()}
     return {"numbers": numbers, "tensors": hashes, "files": files}
 
 

@@ -19,6 +19,7 @@ GONE = re.compile(
     r"(verdict\.json|json/0)/(tasks/[^/]+/(contamination/|search/variants/[^/]+/scores|.*/(remarks|why)$)"
     r"|.*more_seeds_for_observed)"
     r"|(json/\d|contamination\.json/[^/]+)/findings/D6[fs] "
+    r"|plan\.json/(items|ground)/"  # the verdict and the data audit tell them
 )
 KINDS = {VerdictKind.EQUIVALENT: "same", VerdictKind.UNDECIDED: "undetected"}
 STANDINGS = {VerdictKind.BETTER: "beats", VerdictKind.WORSE: "loses", VerdictKind.NOT_COMPARABLE: "not_comparable"}

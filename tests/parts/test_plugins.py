@@ -231,9 +231,7 @@ def test_the_tutorials_part_is_trained_resumed_listed_and_drawn(begun: Path, fad
     assert json.loads((begun / "result.json").read_text())["steps"] == 6
     listed = fairtrial("parts", "--with", fade).out.splitlines()
     line = "attention wears off with distance, at a pace that each head learns"
-    assert any(
-        re.fullmatch(rf" *fade +{line}  \[start = 0.1; sees order, by distance alone\]", each) for each in listed
-    )
+    assert any(re.fullmatch(rf" *fade +{line} +start = 0.1 +sees order, by distance alone", each) for each in listed)
     assert "untrained layer" in fairtrial("parts", "fade", "--with", fade, "--draw").out
 
 
@@ -276,12 +274,12 @@ def test_the_same_file_under_another_name_will_do(begun: Path, fade: Path, fairt
 
 
 def test_strangers_of_a_poisoned_record_are_refused_without_a_traceback(begun: Path, fairtrial: Call) -> None:
+    reseal(begun)
     (begun / "clock.jsonl").unlink()  # else the trial is known to have begun otherwise
     for poison, told in (
         (["fade.py"], "damaged at plugins"),
         ({"\x1b]0;a\x07": "b"}, "needs parts from \ufffd]0;a\ufffd"),
     ):
-        reseal(begun)
         write_document(begun / "trial.json", plain_of(begun / "trial.json") | {"plugins": poison})
         said = fairtrial("train", "--resume", begun)
         assert said.code == 2

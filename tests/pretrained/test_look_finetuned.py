@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,9 +69,9 @@ def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
     assert not torch.equal(run.initial_network().body.tokens.weight, given)
     said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0)
     assert said.code == 0, said.err
-    assert "pretrained yes rows sum to one" in said.out
+    assert re.search(r"pretrained +rows sum to one +yes", said.out)
     assert json.loads((tmp_path / "run-look" / "look.json").read_text())["before"] == "pretrained"
     (tmp_path / "bert").rename(tmp_path / "elsewhere")
     said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0, "--no-ablate")
     assert said.code == 0, said.err
-    assert "compared with a randomly initialized network instead" in said.err
+    assert "compared with a randomly initialized network instead" in said.out

@@ -89,7 +89,7 @@ def test_look_shows_the_heads_of_a_network_that_offers_maps(
     said = fairtrial("look", tmp_path / "gpt2", "The state of the union", "--head", 1, "--format", "svg")
     assert said.code == 0, said.err
     assert "nothing on the future" in said.out
-    assert "no head was ablated: its heads are its own and cannot be switched off" in said.err
+    assert "no head was ablated: its heads are its own and cannot be switched off" in said.out
     assert {path.name for path in (tmp_path / "gpt2-look" / "text-1").iterdir()} == {
         "grid.svg",
         *(f"layer-{layer}-head-1.svg" for layer in range(2)),

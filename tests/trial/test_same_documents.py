@@ -112,7 +112,7 @@ def test_all_see_the_same_documents_and_tokens(recipe: Recipe, tmp_path: Path, f
     if recipe.task != "mlm":  # a study judges classifiers and language models
         job = Job(("a", "b", "c"), "calibrate", write_recipe(recipe), seed)
         facts = calibrate_job(job, lambda *_: None, lambda: False)
-        assert (facts["steps"], facts["parameters"]) == (result.steps, result.parameters)
+        assert (facts.steps, facts.parameters) == (result.steps, result.parameters)
     assert eval_sets_of({"one": recipe}, 0).items == tests
     audit = audit_data(recipe, seed).to_dict()
     assert {name: found["items"] for name, found in audit["sets"].items()} == tests
