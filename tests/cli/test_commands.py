@@ -7,6 +7,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -305,7 +306,11 @@ def test_a_reader_who_closes_the_pipe_ends_every_command_with_141(
 
 def test_a_closed_pipe_in_a_shell() -> None:
     said = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m fairtrial train lm --print-recipe | true; echo ${{PIPESTATUS[0]}}"],
+        [
+            "bash",
+            "-c",
+            f"{shlex.quote(sys.executable)} -m fairtrial train lm --print-recipe | true; echo ${{PIPESTATUS[0]}}",
+        ],
         capture_output=True,
         text=True,
         check=True,

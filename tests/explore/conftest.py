@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("starlette", reason="needs the explorer's extra: pip install -e '.[explore]'")
 pytest.importorskip("uvicorn", reason="needs the explorer's extra: pip install -e '.[explore]'")
 
-from client import WHILE_RUNNING, Client
+from client import WHILE_RUNNING, Client, until
 
 import fairtrial as ft
 from fairtrial.api import read_changes
@@ -49,10 +49,13 @@ def study(shelf: Path, client: Client) -> str:
         rows = [f"{line}\t{split}-{number // 3}\n" for number, line in enumerate(lines)]
         (grouped / f"{split}.tsv").write_text("label\ttext\tgroup\n" + "".join(rows))
 
+    def states() -> set[str]:
+        return {row["state"] for row in client.ask("library").json["rows"] if row["path"] == "study"}
+
     def on_event(event: StudyEvent) -> None:
         if isinstance(event, JobStarted | JobDone):
-            rows = client.ask("library").json["rows"]
-            WHILE_RUNNING.update(row["state"] for row in rows if row["path"] == "study")
+            begun = any((shelf / "study").glob("trials/*/*/*/trial.json"))
+            WHILE_RUNNING.update(until(states) if begun else states())  # the list is read anew every few seconds
 
     with auditing_here():
         made = ft.study(
