@@ -134,7 +134,7 @@ def test_nothing_moves_for_those_who_ask(open_page: Any) -> None:
         page.get_by_role("button", name="Copy link").click()
         page.wait_for_selector("#said.on")
         if wish == "no-preference":
-            page.wait_for_function("window.moves > 0")
+            until(lambda page=page: page.evaluate("window.moves") > 0)
         else:  # two frames after the change nothing has begun
             frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(window.moves))))"
             assert page.evaluate(frames) == 0
