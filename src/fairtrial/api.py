@@ -1102,7 +1102,7 @@ def save_dataset(data: DataLike, folder: Path) -> str:
     """The path of data; Python values are written to a file in `folder` first."""
     if isinstance(data, str | Path):
         return str(data)
-    from fairtrial.data.dataset import save_dataset
+    from fairtrial.data.tables import save_dataset
 
     return save_dataset(data, folder)
 

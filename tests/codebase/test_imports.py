@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "statistics": {"errors", "statistics", "results.values", "results.sentences"},
     "description": {"errors", "typed", "report.render", "report.plots"},
     "formatting": {"errors", "description", "recipe"},
-    "results": VALUES | SHOWN | {"results", "statistics", "report", "run", "api", "data.dataset"},
+    "results": VALUES | SHOWN | {"results", "statistics", "report", "run", "api", "data.tables", "data.lines"},
     "training": PLAIN | {"disk", "stored", "data", "model", "parts", "statistics", "training"},
     "loggers": PLAIN,
     "report": VALUES | SHOWN | {"report", "results", "statistics"},

@@ -79,6 +79,8 @@ def clean_data(
     on_progress("writing")
     documents = [document for corpus in corpora for document in (*corpus.train, *corpus.validation, *all_tests(corpus))]
     names = dict.fromkeys(chain.from_iterable(corpus.files for corpus in corpora))
+    if packed := [name for name in names if name.lower().endswith((".gz", ".parquet", ".json"))]:
+        raise BadInput(f"{packed[0]} cannot be cleaned line by line", "save it as CSV or JSON lines", path=source)
     files = write_files(Path(source).expanduser(), out, list(names), documents, dropped)
     notes = list(dict.fromkeys(note for corpus in corpora for note in corpus.notes))
     left = Counter(found.why for found in inside.values() if found.why not in options.inside_train)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairtrial.data.splits import TextIndex
@@ -40,6 +41,13 @@ class Corpus:
     cite: str = ""  # the source to cite
     notes: tuple[str, ...] = ()  # for the record and the user
     key: str = ""  # of what is cached about its documents; empty: nothing is
+
+
+def corpus_of(documents: Mapping[str, Documents], **more: Any) -> Corpus:
+    """A corpus from the documents of each split; those of other names are further test sets."""
+    names = sorted(set(documents) - {"train", "validation"}, key=lambda name: (name != "test", name))
+    tests = {name: documents[name] for name in names}
+    return Corpus(documents["train"], documents.get("validation", ()), tests, **more)
 
 
 @dataclass(frozen=True)

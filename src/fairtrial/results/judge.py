@@ -76,7 +76,7 @@ def judge_results(
     gives the same again."""
     rows = results.rows
     if evaluation_seeds:
-        rows = [replace(row, seed=None, repeat=f"{row.repeat} {row.seed}") for row in rows]
+        rows = [row._replace(seed=None, repeat=f"{row.repeat} {row.seed}") for row in rows]
     check_mixed(rows)
     variants = list(dict.fromkeys(row.variant for row in rows))
     if len(variants) < 2:

@@ -14,43 +14,23 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import compress
 from pathlib import Path
 
-from fairtrial.data.dataset import table_rows
+from fairtrial.data.lines import read_lines, suffix_of
+from fairtrial.data.tables import JSON_LINES, SUFFIXES, json_objects, read_table, table_of
 from fairtrial.disk import JSON_BYTES, load_json, parse_json, sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
-from fairtrial.results.item_rows import (
-    COLUMNS,
-    NoColumn,
-    Row,
-    from_table,
-    json_rows,
-    parquet_rows,
-    read_table_file,
-    separated_rows,
-)
+from fairtrial.results.item_rows import COLUMNS, ItemColumns, Row, columns_of, from_table
 
 FIELD = re.compile(r"\{(\w+)\}")
 IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say
 SAMPLES = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
 PREDICTED = re.compile(r"(?:predict|test)_results_?(.*)\.txt")
 INSIDE = ("samples_*.jsonl", "per_instance_stats.json", "*.eval", "predict_results*.txt")  # looked for in a folder
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")  # looked for where there is none of these
-# paths that say whose they are, and their pattern: bert/seed-3/answers.csv; bert_seed3.csv, bert-3.csv; seed3_bert.csv;
-# bert.csv
-WHOSE = {
-    r"(?P<a>(?:.*/)?)(?P<variant>[^/]+)(?P<b>/(?:seed|run)?[_=-]?)(?P<seed>\d+)(?P<c>(?:/[^/]*)?\.\w+)": (
-        "{a}{{variant}}{b}{{seed}}{c}"
-    ),
-    r"(?P<a>(?:.*/)?)(?P<variant>[^/]+?)(?P<b>[_.-]?(?:seed|run|s)[_=-]?|[_.-])(?P<seed>\d+)(?P<c>(?:/[^/]*)?\.\w+)": (
-        "{a}{{variant}}{b}{{seed}}{c}"
-    ),
-    r"(?P<a>(?:.*/)?(?:seed|run)[_=-]?)(?P<seed>\d+)(?P<b>[_/-])(?P<variant>[^/]+)(?P<c>\.\w+)": (
-        "{a}{{seed}}{b}{{variant}}{c}"
-    ),
-    r"(?P<a>(?:.*/)?)(?P<variant>[^/]+)(?P<c>\.\w+)": "{a}{{variant}}{c}",
-}
+TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # looked for where there is none of these
 OURS = ("verdict.json", "study.toml", "plan.json", "trial.json")  # beside them lies nothing of others
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect_ai: correct, incorrect, partial, no answer
 # of HELM's statistics those that say something of the request, not of the answer
@@ -64,39 +44,48 @@ HOW = "`Results of your own` in the documentation lists what can be read"
 
 @dataclass(frozen=True)
 class Results:
-    rows: list[Row]
+    columns: ItemColumns
     files: dict[str, str] = field(default_factory=dict)  # sha256 of each
     notes: tuple[str, ...] = ()
     name: str = "results"
 
+    @cached_property
+    def rows(self) -> list[Row]:
+        return list(map(Row._make, zip(*self.columns.values(), strict=True)))
+
 
 def read_results(
-    what: object, columns: Mapping[str, str] | None = None, labels: object = None, metrics: Sequence[str] = ()
+    given: object, columns: Mapping[str, str] | None = None, labels: object = None, metrics: Sequence[str] = ()
 ) -> Results:
-    """`what`: paths, a pattern, a folder, a data frame, rows, or predictions by variant. `columns`: what a table calls
+    """`given`: paths, a pattern, a folder, a data frame, rows, or predictions by variant. `columns`: what a table calls
     the columns, `{"value": "score"}`; `labels`: the true labels, where only predictions are stored; `metrics`: the
     only ones that are wanted."""
-    given = check_columns(columns or {})
-    if isinstance(what, str | Path):
-        what = [what]
-    if isinstance(what, Mapping):
-        found = Results([row for name, one in what.items() for row in predicted(str(name), one)])
-    elif isinstance(what, Sequence) and what and all(isinstance(one, str | Path) for one in what):
-        found = read_files([each for one in what for each in places(str(one))], given, true_labels(labels, given))
+    names = check_columns(columns or {})
+    if isinstance(given, str | Path):
+        given = [given]
+    if isinstance(given, Mapping):
+        results = Results(columns_of(row for name, one in given.items() for row in predicted(str(name), one)))
+    elif isinstance(given, Sequence) and given and all(isinstance(one, str | Path) for one in given):
+        results = read_files([each for one in given for each in places(str(one))], names, true_labels(labels, names))
     else:
-        rows, note = from_table(enumerate(table_rows(what), 1), "the data", given)
-        found = Results(rows, notes=(note,) * bool(note))
-    rows = found.rows
-    if metrics:
-        there = list(dict.fromkeys(row.metric for row in rows))
+        table = table_of(given)
+        if not table.lines:
+            raise BadInput("the results are empty", HOW)
+        items, note = from_table(table, names)
+        results = Results(items, notes=(note,) * bool(note))
+    if metrics and results.columns:
+        there = list(dict.fromkeys(map(str, results.columns["metric"])))
         for name in metrics:
             if name not in there:
                 known = ", ".join(filter(None, there)) or "none that has a name"
                 raise BadInput(f"no row has the metric {name!r}{did_you_mean(name, there)}", f"there are: {known}")
-        rows = [row for row in rows if row.metric in metrics]
-    if not rows:
+        chosen = [metric in metrics for metric in results.columns["metric"]]
+        results = replace(
+            results, columns={name: list(compress(cells, chosen)) for name, cells in results.columns.items()}
+        )
+    if not results.columns:
         raise BadInput("the results are empty", HOW)
-    return replace(found, rows=rows)
+    return results
 
 
 def check_columns(columns: Mapping[str, str]) -> dict[str, str]:
@@ -130,19 +119,8 @@ def inside_of(folder: Path) -> list[Path]:
     """Results in a folder: what other programs write; else tables."""
     if logs := [each for pattern in INSIDE for each in sorted(folder.rglob(pattern))]:
         return logs
-    tables = [each for each in folder.rglob("*") if each.suffix.lower() in TABLES and each.is_file()]
+    tables = [each for each in folder.rglob("*") if suffix_of(each) in TABLES and each.is_file()]
     return sorted(each for each in tables if not any((each.parent / name).exists() for name in OURS))
-
-
-def fitting_pattern(paths: Sequence[Path]) -> str:
-    """The pattern that all paths fit, if they name two variants or more; else nothing."""
-    for shape, pattern in WHOSE.items():
-        found = [re.fullmatch(shape, path.as_posix()) for path in paths]
-        told = [each.groupdict() for each in found if each]
-        patterns = {pattern.format(**each) for each in told}
-        if len(told) == len(paths) and len(patterns) == 1 and len({each["variant"] for each in told}) > 1:
-            return patterns.pop()
-    return ""
 
 
 def matching(pattern: str) -> list[tuple[Path, dict[str, str]]]:
@@ -171,29 +149,28 @@ def wildcards(piece: str) -> str:
 def read_files(
     found: Sequence[tuple[Path, dict[str, str]]], columns: dict[str, str], labels: Mapping[str, str]
 ) -> Results:
-    rows: list[Row] = []
+    items: dict[str, list[object]] = {}
     notes: dict[str, None] = {}
     for path, told in found:
         reader = reader_of(path)
         try:
             if reader is None:
-                own, note = read_table_file(path, columns | {name: name for name in told}, labels)
+                own, note = from_table(read_table(path), columns | {name: name for name in told}, labels)
                 notes |= {note: None} if note else {}
             else:
-                own = list(reader(path, labels))
-        except NoColumn as error:
-            pattern = "" if told else fitting_pattern([each for each, _ in found])
-            if "variant" not in error.lost or not pattern:
-                raise
-            raise error.named_by(pattern) from error
+                own = columns_of(reader(path, labels))
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             raise BadInput(f"is not in the form that it claims ({error!r})", HOW, path=path) from error
-        rows += [replace(row, **told) for row in own] if told else own  # type: ignore[arg-type]
-        if reader in REPEATS and len({row.repeat for row in own}) > 1:
+        if not own:
+            continue
+        own |= {name: [value] * len(own["item"]) for name, value in told.items()}
+        for name, cells in own.items():
+            items.setdefault(name, []).extend(cells)
+        if reader in REPEATS and len(set(own["repeat"])) > 1:
             notes[REPEATS[reader]] = None
     single = found[0][0]
     name = single.stem if len(found) == 1 else common_name([path for path, _ in found])
-    return Results(rows, {str(path): sha256_of(path) for path, _ in found}, tuple(notes), name)
+    return Results(dict(items), {str(path): sha256_of(path) for path, _ in found}, tuple(notes), name)
 
 
 def common_name(paths: Sequence[Path]) -> str:
@@ -221,7 +198,7 @@ def list_in(value: object) -> list[object]:
 
 def reader_of(path: Path) -> ReadRows | None:
     """By its name and by what it holds. None: it is a table."""
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     if suffix == ".eval":
         return read_inspect
     if suffix == ".txt" or PREDICTED.fullmatch(path.name):
@@ -230,26 +207,21 @@ def reader_of(path: Path) -> ReadRows | None:
         content = parsed(path)
         if isinstance(content, dict) and {"eval", "samples"} <= content.keys():
             return read_inspect
-        if isinstance(content, list) and content and isinstance(content[0], dict) and "instance_id" in content[0]:
-            return read_helm
-        what = "neither a log of inspect_ai (eval, samples) nor HELM's per_instance_stats.json"
-        raise BadInput(what, HOW, path=path)
-    if suffix in (".jsonl", ".ndjson"):
-        first = next(json_rows(path), (0, {}))[1]
-        return read_samples if "doc_id" in first and ({"resps", "filtered_resps"} & first.keys()) else None
-    if suffix in (".csv", ".tsv", ".parquet"):
+        return read_helm if isinstance(content, list) and content and "instance_id" in content[0] else None
+    if suffix in JSON_LINES:
+        first = next((line for line in read_lines(path).lines if line.strip()), "")
+        return read_samples if '"doc_id"' in first and ('"resps"' in first or '"filtered_resps"' in first) else None
+    if suffix in SUFFIXES:
         return None
     raise BadInput(f"results of the kind {suffix or 'without a suffix'} cannot be read", HOW, path=path)
-
-
-# tables
 
 
 def read_samples(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
     """lm-evaluation-harness, `--log_samples`: one line for each document and filter, in a folder named by the model."""
     named = SAMPLES.fullmatch(path.name)
     test, variant = named[1] if named else path.stem, path.resolve().parent.name
-    for number, sample in json_rows(path):
+    numbered = [(number, line) for number, line in enumerate(read_lines(path).lines, 1) if line.strip()]
+    for (number, _), sample in zip(numbered, json_objects(path, numbered), strict=True):
         where, kept = f"{path}:{number}", sample.get("filter", "none")
         names = [str(name) for name in list_in(sample.get("metrics"))] or [
             name for name, value in sample.items() if name not in NOT_METRICS and harness_score(name, value) is not None
@@ -404,18 +376,16 @@ def helm_run(path: Path) -> tuple[str, str]:
 def read_predictions(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
     """Hugging Face's example scripts, `--do_predict`: index and prediction."""
     named = PREDICTED.fullmatch(path.name)
-    for number, cells in separated_rows(path, "\t"):
-        if "prediction" not in cells or "index" not in cells:
-            raise BadInput("expected the columns index and prediction, with a tab between them", HOW, path=path, line=1)
-        index = str(cells["index"])
-        if index not in labels:
+    table = read_table(path)
+    if not {"prediction", "index"} <= table.columns.keys():
+        raise BadInput("expected the columns index and prediction, with a tab between them", HOW, path=path, line=1)
+    test, variant = named[1] if named else "", path.resolve().parent.name
+    for row, (index, guess) in enumerate(zip(table.columns["index"], table.columns["prediction"], strict=True)):
+        item, where = str(index), table.location(row)
+        if item not in labels:
             hint = "it holds predictions only: give the true labels with --labels FILE, labels= in Python (in order)"
-            raise BadInput(f"index {index} has no label", hint, path=path, line=number)
-        test, variant = named[1] if named else "", path.resolve().parent.name
-        where = f"{path}:{number}"
-        yield Row(
-            variant, index, None, test=test, label=labels[index], prediction=str(cells["prediction"]), where=where
-        )
+            raise BadInput(f"index {item} has no label", hint, path=where)
+        yield Row(variant, item, None, test=test, label=labels[item], prediction=str(guess), where=where)
 
 
 REPEATS = {
@@ -431,28 +401,18 @@ def true_labels(labels: object, columns: Mapping[str, str]) -> dict[str, str]:
     if labels is None:
         return {}
     if isinstance(labels, str | Path):
-        path = Path(labels).expanduser()
-        if not path.is_file():
-            raise BadInput("is not there", "--labels names a table with a column label", path=path)
-        suffix = path.suffix.lower()
-        if suffix == ".parquet":
-            rows: Iterable[Mapping[str, object]] = parquet_rows(path)
-        elif suffix in (".jsonl", ".ndjson"):
-            rows = (row for _, row in json_rows(path))
-        else:
-            rows = (row for _, row in separated_rows(path, "," if suffix == ".csv" else "\t"))
+        table = read_table(Path(labels).expanduser())
     elif hasattr(labels, "iter_rows") or hasattr(labels, "iterrows"):
-        rows = table_rows(labels)
+        table = table_of(labels)
     elif not isinstance(labels, Iterable):
         raise BadInput(f"{type(labels).__name__} holds no labels", "give a list, a table or a file")
     else:
         return {str(number): str(label) for number, label in enumerate(labels)}
-    column, found = columns.get("label", "label"), {}
-    for number, row in enumerate(rows):
-        if column not in row:
-            raise BadInput(f"the labels have no column {column!r}", f"they have {', '.join(map(str, row))}")
-        found[str(row.get(columns.get("item", "item"), number))] = str(row[column])
-    return found
+    column = columns.get("label", "label")
+    if column not in table.columns:
+        raise BadInput(f"the labels have no column {column!r}", f"they have {', '.join(table.columns)}")
+    items = table.columns.get(columns.get("item", "item"), range(len(table.lines)))
+    return {str(item): str(label) for item, label in zip(items, table.columns[column], strict=True)}
 
 
 def predicted(variant: str, given: object) -> Iterator[Row]:

@@ -1,0 +1,248 @@
+"""Tables from anywhere -> named columns: CSV, TSV, JSON lines, JSON and Parquet files, and what Python holds in memory.
+Data to train on and results to judge are both read here; every mistake is a BadInput with file and line."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from fairtrial.data.lines import SPLIT_NAMES, TextFile, read_lines, suffix_of
+from fairtrial.disk import disk_errors, parse_json, sha256_of, write_bytes
+from fairtrial.errors import BadInput
+
+JSON_LINES = (".jsonl", ".ndjson")
+SUFFIXES = (".csv", ".tsv", *JSON_LINES, ".json", ".parquet")
+HOW = (
+    "give a path, a list of texts, a list of (label, text), a data frame, a Dataset,"
+    " or a dict of them by split: {'train': ..., 'test': ...}"
+)
+Record = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length. The cells of CSV and TSV are texts; others are what JSON or Parquet hold."""
+
+    source: str
+    columns: dict[str, Sequence[object]]
+    lines: Sequence[int]  # where each row begins; where there are no lines, its number
+    sha256: str = ""
+    header: bool = True  # False: the columns are named 1, 2, ...
+
+    def location(self, row: int) -> str:
+        return f"{self.source}:{self.lines[row]}"
+
+
+def any_header(names: Sequence[str]) -> bool:
+    return True
+
+
+def read_table(path: Path, has_header: Callable[[Sequence[str]], bool] = any_header, suffix: str = "") -> Table:
+    """The table in a file, by its suffix. `has_header`: whether these cells of a first row are names."""
+    suffix = suffix or suffix_of(path)
+    return parquet_table(path) if suffix == ".parquet" else text_table(read_lines(path), has_header, suffix)
+
+
+def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suffix: str) -> Table:
+    if suffix in JSON_LINES:
+        numbered = [(number, line) for number, line in enumerate(file.lines, 1) if line.strip()]
+        objects = json_objects(file.path, numbered)
+        return Table(str(file.path), by_name(objects), [number for number, _ in numbered], file.sha256)
+    if suffix == ".json":
+        objects = json_list(file)
+        return Table(str(file.path), by_name(objects), range(1, len(objects) + 1), file.sha256)
+    lines, rows = list[int](), list[list[str]]()
+    for line, cells in separated_cells(file, suffix):
+        if rows and len(cells) != len(rows[0]):
+            what = f"expected {len(rows[0])} column{'s' * (len(rows[0]) != 1)}, found {len(cells)}"
+            hint = "put cells that contain commas in quotes" if suffix == ".csv" else "replace tabs inside a text"
+            raise BadInput(what, hint, path=file.path, line=line)
+        lines.append(line)
+        rows.append(cells)
+    names, header = [name.strip() for name in rows[0]], has_header(rows[0])
+    if not header:
+        names = [str(number) for number in range(1, len(names) + 1)]
+    elif len(rows) == 1:
+        raise BadInput("there is a header but no row", "add rows", path=file.path)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise BadInput(f"two columns are called {twice[0]!r}", "rename one of them", path=file.path, line=lines[0])
+    columns = zip(*rows[header:], strict=True)
+    return Table(str(file.path), dict(zip(names, columns, strict=True)), lines[header:], file.sha256, header)
+
+
+def separated_cells(file: TextFile, suffix: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows and their first lines. In .csv cells may be quoted; in any other file tabs separate them, whatever quotes
+    there are: quoting would merge rows at a text that begins with a quote."""
+    if suffix != ".csv":
+        yield from ((number, line.split("\t")) for number, line in enumerate(file.lines, 1) if line.strip())
+        return
+    first = next(line for line in file.lines if line.strip())
+    delimiter = ";" if ";" in first and "," not in first else ","
+    reader = csv.reader((line + "\n" for line in file.lines), delimiter=delimiter, strict=True)
+    start = 1  # a quoted cell may hold line ends
+    try:
+        for cells in reader:
+            if any(cells):
+                yield start, cells
+            start = reader.line_num + 1
+    except csv.Error as error:
+        hint = 'quote a text that contains commas or quotes, and double each quote in it: "a ""fine"" film"'
+        raise BadInput(f"invalid CSV: {error}", hint, path=file.path, line=start) from error
+
+
+def json_objects(path: Path, numbered: Sequence[tuple[int, str]]) -> list[Record]:
+    """One for each line. All lines are parsed as one list, which is fast; one by one where that fails."""
+    try:
+        objects = parse_json(f"[{','.join(line for _, line in numbered)}]")
+        if len(objects) == len(numbered) and all(isinstance(each, dict) for each in objects):
+            return list(objects)
+    except (ValueError, RecursionError):
+        pass
+    for number, line in numbered:
+        try:
+            value = parse_json(line)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"invalid JSON: {error}", path=path, line=number) from error
+        if not isinstance(value, dict):
+            hint = 'write lines such as {"text": "A fine film.", "label": "good"}'
+            raise BadInput("expected a JSON object in braces", hint, path=path, line=number)
+    raise BadInput("invalid JSON lines", path=path)
+
+
+def json_list(file: TextFile) -> list[Record]:
+    try:
+        objects = parse_json("\n".join(file.lines))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"invalid JSON: {error}", path=file.path) from error
+    if not isinstance(objects, list) or not objects or not all(isinstance(each, dict) for each in objects):
+        raise BadInput("expected a list of JSON objects", "write one object for each row", path=file.path)
+    return objects
+
+
+def parquet_table(path: Path) -> Table:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_table as read_parquet
+
+    try:
+        table = read_parquet(path)
+        sha256 = sha256_of(path)
+    except (ArrowException, OSError) as error:
+        raise BadInput(f"is not a Parquet file: {error}", path=path) from error
+    return Table(str(path), table.to_pydict(), range(1, table.num_rows + 1), sha256)
+
+
+def by_name(rows: Sequence[Record]) -> dict[str, Sequence[object]]:
+    names = dict.fromkeys(chain.from_iterable(rows))
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+# in memory
+
+
+def table_of(data: Any) -> Table:
+    """A data frame of pandas or polars, a Dataset of Hugging Face, an Arrow table, or rows: texts, (label, text) or
+    dicts."""
+    if hasattr(data, "iter_rows"):  # polars
+        columns = data.to_dict(as_series=False)
+    elif hasattr(data, "iterrows"):  # pandas
+        columns = data.to_dict("list")
+    elif hasattr(data, "to_pydict"):  # Arrow
+        columns = data.to_pydict()
+    elif hasattr(data, "column_names") and hasattr(data, "features"):
+        columns = by_name(list(with_class_names(data)))
+    elif isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
+        rows = list(data)
+        check_swapped(rows)
+        columns = by_name([as_record(row, number) for number, row in enumerate(rows, 1)])
+    else:
+        raise BadInput(f"data of the type {type(data).__name__} cannot be read", HOW)
+    plain: dict[str, Sequence[object]] = {str(name): list(map(plain_value, cells)) for name, cells in columns.items()}
+    return Table("the data", plain, range(1, len(next(iter(plain.values()), ())) + 1))
+
+
+def check_swapped(rows: Sequence[object]) -> None:
+    """(text, label) is as common elsewhere as (label, text) is here."""
+    pairs = [row for row in rows if isinstance(row, tuple | list) and len(row) == 2]
+    if len(pairs) < len(rows) or not all(isinstance(each, str) for pair in pairs for each in pair):
+        return
+    first, second = ({pair[side] for pair in pairs} for side in (0, 1))
+    if 4 * len(second) < len(first) and max(map(len, second), default=0) < max(map(len, first), default=0):
+        what = f"the data look like (text, label): {len(first):,} labels for {len(second):,} texts"
+        raise BadInput(what, f"give (label, text), such as ({min(second)!r}, ...)")
+
+
+def with_class_names(dataset: Any) -> Iterator[Record]:
+    """Classes are stored as numbers; their names are what a reader understands."""
+    names = {key: kind.names for key, kind in dataset.features.items() if getattr(kind, "names", None)}
+    for row in dataset:
+        named = {key: names[key][row[key]] for key in names if isinstance(row[key], int) and row[key] >= 0}
+        yield {**row, **named}
+
+
+def as_record(row: object, number: int) -> Record:
+    if isinstance(row, str):
+        return {"text": row}
+    if isinstance(row, Mapping):
+        return row
+    if isinstance(row, Sequence) and len(row) == 2 and isinstance(row[1], str):
+        return {"label": row[0], "text": row[1]}
+    raise BadInput(f"item {number} of the data is neither a text nor (label, text): {str(row)[:60]!r}", HOW)
+
+
+def plain_value(value: Any) -> object:
+    """numpy's numbers as Python's; what is missing (None, NaN) as None."""
+    if type(value) in (str, int, bool):
+        return value
+    value = value.item() if hasattr(value, "item") and getattr(value, "shape", ()) == () else value
+    return None if isinstance(value, float) and value != value else value
+
+
+def save_dataset(data: object, folder: Path) -> str:
+    """The file in `folder` that holds these data: JSON lines named by their content, written once, so that a record
+    can be resumed and other processes can read them."""
+    lines = [json_line(row) for row in rows_of(data)]
+    if not lines:
+        raise BadInput("the data are empty", HOW)
+    content = "\n".join(lines) + "\n"
+    path = folder / f"given-{hashlib.sha256(content.encode()).hexdigest()[:12]}.jsonl"
+    if not path.is_file():
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        # others may write it, too
+        write_bytes(path, content.encode(), beside=f".{os.getpid()}-{threading.get_ident()}.tmp")
+    return str(path)
+
+
+def json_line(row: Record) -> str:
+    line = json.dumps(row, ensure_ascii=False, default=str)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half a surrogate pair is written as an escape, which the reader refuses
+        return json.dumps(row, default=str)
+    return line
+
+
+def rows_of(data: object) -> Iterator[Record]:
+    """Plain rows. Those of a dict name their split."""
+    if not isinstance(data, Mapping):
+        yield from table_rows(data)
+        return
+    if not any(SPLIT_NAMES.get(str(name).lower()) == "train" for name in data):
+        named = ", ".join(map(repr, data)) or "nothing"
+        raise BadInput(f"a dict of data names its splits, one of them 'train'; it has {named}", HOW)
+    for name, given in data.items():
+        for row in table_rows(given):
+            yield {"split": str(name), **{key: value for key, value in row.items() if key != "split"}}
+
+
+def table_rows(data: object) -> Iterator[Record]:
+    columns = table_of(data).columns
+    return (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
