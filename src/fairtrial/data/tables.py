@@ -67,6 +67,8 @@ def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suff
             raise BadInput(what, hint, path=file.path, line=line)
         lines.append(line)
         rows.append(cells)
+    if not rows:
+        raise BadInput("the table is empty", "add rows", path=file.path)
     names, header = [name.strip() for name in rows[0]], has_header(rows[0])
     if not header:
         names = [str(number) for number in range(1, len(names) + 1)]
