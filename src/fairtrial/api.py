@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.events import JobNotice, StudyEvent, StudyNotice, StudyPlanned
 from fairtrial.progress import (
@@ -604,12 +603,11 @@ def show(
 
         write_page(html, lambda: result_page(result.describe_all(f"fairtrial: {title}"), sound))
     if figure is not None:
-        from fairtrial.report.plots import written
+        from fairtrial.report.plots import write_figure
 
         if len(sound) != 1:
             raise BadInput(f"{title}: {len(sound)} records", "a figure is of one of them")
-        kind = Path(figure).suffix.lstrip(".").lower() or "png"
-        write_bytes(Path(figure), written(result.describe().charts, kind))
+        write_figure(result, Path(figure))
     return result
 
 

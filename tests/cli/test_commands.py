@@ -53,7 +53,7 @@ def test_without_arguments_the_help_is_shown(
     listed = [
         name for section in SECTIONS for name in re.findall(r"^  ([a-z]+)  +[A-Z]", sections[section], flags=re.M)
     ]
-    assert set(listed) == {entry.path.split()[0] for entry in COMMANDS} | {"puzzle"}
+    assert set(listed) == {entry.path.split()[0] for entry in COMMANDS}
     assert len(listed) == len(set(listed)) <= 22
 
 

@@ -78,7 +78,7 @@ NO_TORCH = (
     "disk",
     "finding",
 )
-SHOWING = ("study.run", "puzzles", "puzzles.course", "puzzles.plots", "prepare", "environment")
+SHOWING = ("study.run", "puzzles", "puzzles.questions", "prepare", "environment")
 # what an engine imports by name, in the process that runs a job
 BY_NAME = {
     *(

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtrial.puzzles.course import course_keys, course_questions
-from fairtrial.puzzles.replace_key import Replacement
+from fairtrial.puzzles.questions import course, course_keys
+from fairtrial.puzzles.replacement import Replacement
 from sampling import cases
 
 
 @cases("scale", [True, False])
 @cases("seed", range(8))
 def test_all_six_are_solved_and_checked(seed: int, scale: bool) -> None:
-    questions = course_questions(seed, scale)
+    questions = course(seed, scale=scale).questions
     assert [question.number for question in questions] == [1, 2, 3, 4, 5, 6]
     assert all(question.check() >= 0.999 - 1e-9 for question in questions)
-    fifth, sixth = questions[4].answers, questions[5].answers
+    fifth, sixth = questions[4].answer, questions[5].answer
     assert isinstance(fifth, Replacement)
     assert isinstance(sixth, Replacement)
     assert (fifth.query == sixth.query).all()
@@ -27,5 +27,5 @@ def test_all_six_are_solved_and_checked(seed: int, scale: bool) -> None:
 
 
 def test_least_squares_misses_the_fourth() -> None:
-    misses = [course_questions(seed)[3].answers.least_squares.error for seed in range(8)]
+    misses = [course(seed).questions[3].answer.least_squares.error for seed in range(8)]
     assert np.mean(misses) > 0.05

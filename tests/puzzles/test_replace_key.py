@@ -9,7 +9,6 @@ import pytest
 
 from fairtrial import puzzles
 from fairtrial.puzzles.heads import attention_weights
-from fairtrial.puzzles.sentences import replacement_lines
 from fairtrial.rng import generator_for
 from sampling import cases
 
@@ -86,7 +85,7 @@ def test_a_query_of_zero_makes_it_impossible_and_says_so() -> None:
     answer = puzzles.replace_key(KEYS, 2, puzzles.select_target(5, 2), zero)
     assert not answer.possible
     assert answer.weights == pytest.approx([0.2] * 5)
-    assert "a query of zero scores every key equally" in "\n".join(replacement_lines(answer))
+    assert "a query of zero scores every key equally" in " ".join(answer.describe().sentences)
     assert puzzles.replace_key(KEYS, 2, puzzles.average_target(5, range(5)), zero).possible
 
 
@@ -103,12 +102,12 @@ def test_a_longer_query_helps_a_short_key_unless_another_key_is_further() -> Non
     target = puzzles.select_target(3, 2)
     short = puzzles.replace_key(keys, 2, target, [4.0, 0.0], norm=1.0)
     assert not short.possible
-    assert "a longer query in the same direction would work" in "\n".join(replacement_lines(short))
+    assert "a longer query in the same direction would work" in " ".join(short.describe().sentences)
     assert puzzles.replace_key(keys, 2, target, [400.0, 0.0], norm=1.0).possible
     keys[0, 0] = 1.2
     blocked = puzzles.replace_key(keys, 2, target, [400.0, 0.0], norm=1.0)
     assert blocked.in_the_way == [0]
-    assert "further along the query" in " ".join(replacement_lines(blocked))
+    assert "further along the query" in " ".join(blocked.describe().sentences)
 
 
 def test_a_query_that_just_misses_the_precision_is_told_with_the_keys_in_the_way() -> None:
@@ -118,7 +117,7 @@ def test_a_query_that_just_misses_the_precision_is_told_with_the_keys_in_the_way
         for target in (puzzles.average_target(5, [0, 1, 2]), puzzles.average_target(5, [0, 1])):
             answer = puzzles.replace_key(KEYS, 2, target, less * query)
             assert answer.possible == (not answer.wrong_proportions)
-            assert replacement_lines(answer)
+            assert str(answer)
             misses += not answer.possible
     assert 0 < misses < 82
 
@@ -128,4 +127,4 @@ def test_a_query_so_long_that_weights_vanish_is_told_too() -> None:
     assert not answer.possible
     assert answer.in_the_way
     assert np.isfinite(answer.key).all()
-    assert replacement_lines(answer)
+    assert str(answer)

@@ -40,7 +40,7 @@ COMMANDS: list[Command] = [
     *(judge.demo, train.train, train.finetune),
     *(judge.study, judge.verdict, judge.power, data.audit, judge.verify),
     *(inside.show, inside.look, inside.params, inside.length, inside.errors),
-    *(text.predict, text.surprisal, text.generate, inside.explore, train.export, data.parts),
+    *(text.predict, text.surprisal, text.generate, inside.explore, train.export, data.parts, puzzle.puzzle),
     *(data.audit_data, data.baseline, data.clean, data.cache),
 ]
 SECTIONS = ("Train", "Judge", "Look inside", "Data")
@@ -123,7 +123,6 @@ for group, (section, help_text) in GROUPS.items():
     app.add_typer(apps[group], name=group, rich_help_panel=section)
 for entry in COMMANDS:
     add_command(entry)
-app.add_typer(puzzle.app, name="puzzle", rich_help_panel="Look inside")
 
 
 @app.command("resume", hidden=True)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
 
-from fairtrial import puzzles
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
 from fairtrial.explore.requests import JobHandle, Plain, RequestParams
+from fairtrial.puzzles import (
+    Answer,
+    Goals,
+    Replacement,
+    average,
+    head_names,
+    mix,
+    mix_target,
+    read_sequence,
+    replace_key,
+    select,
+)
+from fairtrial.puzzles import course as puzzle_course
 
 MOST_KEYS, MOST_WORDS = 40, 32
-COURSE: dict[int, Plain] = {}
 
 
 def solve(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
@@ -19,24 +30,24 @@ def solve(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     if not keys:
         raise BadInput("there are no keys")
     shares = {place: share for place, share in enumerate(numbers(params, "shares")) if share > 0}
-    precision, scale = params.number("precision", 0.5, 0.9999, 0.999), params.flag("scale", True)
-    how: Plain = {"scale": scale, "precision": precision}
-    longest = params.number("norm", 0, 1e6, 0.0) or None
+    goals = Goals(precision=params.number("precision", 0.5, 0.9999, 0.999))
     ask = params.one_of("ask", ("select", "average", "mix", "replace"), "select")
     if not shares:
         raise BadInput("no key is wanted", "choose one")
     chosen, total = list(shares), sum(shares.values())
+    weights = {key: share / total for key, share in shares.items()}
+    found: Answer | Replacement
     if ask == "replace":
         place = params.whole("place", 0, len(keys) - 1, 0)
-        target = puzzles.mix_target(len(keys), {key: share / total for key, share in shares.items()})
-        found: Any = puzzles.replace_key(keys, place, target, numbers(params, "query"), norm=longest, **how)
+        target = mix_target(len(keys), weights)
+        found = replace_key(keys, place, target, numbers(params, "query"), goals)
     elif ask == "select":
-        found = puzzles.select(keys, chosen[0], norm=longest, **how)
+        found = select(keys, chosen[0], goals)
     elif ask == "average":
-        found = puzzles.average(keys, chosen, norm=longest, **how)
+        found = average(keys, chosen, goals)
     else:
-        found = puzzles.mix(keys, {key: share / total for key, share in shares.items()}, norm=longest, **how)
-    return {"answer": puzzles.plain_of(found), "lines": puzzles.lines_of(found)}
+        found = mix(keys, weights, goals)
+    return {"answer": found.to_json(), "sentences": list(found.describe().sentences)}
 
 
 def numbers(params: RequestParams, name: str) -> list[float]:
@@ -45,13 +56,12 @@ def numbers(params: RequestParams, name: str) -> list[float]:
 
 def course(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """The course's six questions, solved, explained and checked in real attention."""
-    seed = params.whole("seed", 0, 1_000_000, 0)
-    if seed not in COURSE:
-        questions = puzzles.course_questions(seed)
-        told = [each.plain() | {"lesson": each.lesson, "lines": puzzles.lines_of(each.answers)} for each in questions]
-        COURSE.clear()
-        COURSE[seed] = {"questions": told}
-    return COURSE[seed]
+    return {"questions": solved_course()}
+
+
+@cache
+def solved_course() -> list[dict[str, object]]:
+    return puzzle_course().to_json()
 
 
 def head(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
@@ -59,5 +69,5 @@ def head(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     words = params.text("words", "a b c a b", 400).split()
     if not 2 <= len(words) <= MOST_WORDS:
         raise BadInput(f"type 2 to {MOST_WORDS} words, separated by blanks")
-    name = params.one_of("head", puzzles.head_names(), "induction")
-    return puzzles.read_sequence(name, words)
+    name = params.one_of("head", head_names(), "induction")
+    return read_sequence(name, words).to_json()

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.description import AttentionMap, Description, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.model import (
     Attention,
@@ -25,21 +25,16 @@ from fairtrial.model import (
     LanguageModel,
     Layout,
     capture,
-    count_parameters,
 )
 from fairtrial.puzzles.keys import Array
-from fairtrial.puzzles.plots import write_files
-from fairtrial.puzzles.sentences import wrapped
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import Registry
-from fairtrial.report import SHADES, figure_bytes, our_look, shade
 from fairtrial.rng import generator_for
 
 SURE = 30.0  # a score that leaves exp(-30) to all others
 LATER = 10.0  # what each later position adds, so that the latest of several matches wins
 CERTAIN = 20.0  # the answer's logit
 START = 0  # the number of ^
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SHOWN = 20  # tokens of the sequence that is shown
 
 
@@ -113,13 +108,7 @@ def latest(words: list[int], place: int, shift: int, first: int) -> int:
 
 
 DESIGNS: Registry[Design] = Registry("head")
-
-
-def _add(design: Design) -> None:
-    DESIGNS.add(design.name)(design)
-
-
-_add(
+for _design in (
     Design(
         "previous token",
         "Each token looks one place back and copies the word it finds there; the first sees only itself. The query "
@@ -127,18 +116,14 @@ _add(
         (Head(look_back),),
         False,
         lambda words, place: max(place - 1, 0),
-    )
-)
-_add(
+    ),
     Design(
         "first token",
         "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
         (Head(look_first),),
         False,
         lambda words, place: 0,
-    )
-)
-_add(
+    ),
     Design(
         "same word before",
         "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
@@ -147,9 +132,7 @@ _add(
         (Head(look_late_but_not_here, match=True),),
         True,
         lambda words, place: latest(words, place, 0, place - 1),
-    )
-)
-_add(
+    ),
     Design(
         "induction",
         "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
@@ -159,8 +142,9 @@ _add(
         (Head(look_back, writes="before"), Head(look_late, match=True, reads="before")),
         True,
         lambda words, place: latest(words, place, 1, place),
-    )
-)
+    ),
+):
+    DESIGNS.add(_design.name)(_design)
 
 
 def build_head(name: str, words: int, places: int) -> LanguageModel:
@@ -246,107 +230,84 @@ def check_head(name: str, network: LanguageModel, words: int, sequences: int = 2
     return Check(ids.numel(), words_share, places_share, mean, float(weight.min()))
 
 
-def spelled(design: Design, numbers: list[int]) -> list[str]:
-    """Words as letters; more than there are get numbers."""
-    more = (f"w{number}" for number in range(len(LETTERS), max(numbers) + 1))
-    words = [*("^" if design.start_word else ""), *LETTERS, *more]
-    return [words[number] for number in numbers]
-
-
-@dataclass(frozen=True)
-class Show:
-    """One hand-made network: its story, a sequence it read, its maps and its check."""
+@dataclass(frozen=True, repr=False)
+class HandmadeHead(Result):
+    """One network written by hand: a sequence it read, its maps, and its check on random sequences."""
 
     name: str
     story: str
-    network: LanguageModel
     words: list[str]
     predicted: list[str]
     maps: list[list[list[float]]]  # layer query key
-    check: Check
+    right: list[int]  # where its last head should look, by place
+    layers: int
+    width: int
+    check: Check | None = None
 
-    def plain(self) -> dict[str, object]:
-        shape, check = self.network.body.shape, {**asdict(self.check), "passed": self.check.passed}
-        plain = {"head": self.name, "layers": shape.layers, "width": shape.width}
-        plain |= {"parameters": count_parameters(self.network), "words": self.words, "predicted": self.predicted}
-        return {**plain, "maps": self.maps, "check": check}
+    def describe(self) -> Description:
+        sentences = [self.story, f"{self.layers} layers, one head each, width {self.width}."]
+        if check := self.check:
+            sentences.append(
+                f"Checked on {check.tokens:,} tokens of random sequences: the right word {check.right_words:.2%}, the"
+                f" right place {check.right_places:.2%}, weight on it {check.mean_weight:.4f} on average,"
+                f" {check.least_weight:.4f} at least: {'passed' if check.passed else 'FAILED'}."
+            )
+        shown = zip(self.words, self.right, self.maps[-1], self.predicted, strict=True)
+        rows = tuple(
+            row(word, f"{self.words[right]} ({right})", f"{weights[right]:.0%}", said)
+            for word, right, weights, said in shown
+        )
+        table = Table("", ("word", "looks at", "weight", "says next"), rows, text_columns=4)
+        charts = [
+            AttentionMap(
+                f"layer {layer}",
+                tuple(self.words),
+                [[*of_query[: at + 1], *[None] * len(of_query[at + 1 :])] for at, of_query in enumerate(weights)],
+            )
+            for layer, weights in enumerate(self.maps)
+        ]
+        return Description(sentences, [table], self.name, charts)
+
+    def to_json(self) -> dict[str, object]:
+        checked = {**asdict(self.check), "passed": self.check.passed} if self.check else None
+        return {**asdict(self), "head": self.name, "check": checked}
 
 
-def show_head(name: str, words: int = 8, places: int = 24, sequences: int = 200, seed: int = 0) -> Show:
-    design, network, shown = DESIGNS.find(name), build_head(name, words, places), slice(0, SHOWN)
-    ids = random_words(design, words, places, 1, seed)
-    predicted, maps = run(network, ids)
-    read, said = (spelled(design, rows[0].tolist())[shown] for rows in (ids, predicted))
-    seen = [layer[0][shown, shown].tolist() for layer in maps]
-    return Show(name, design.story, network, read, said, seen, check_head(name, network, words, sequences, seed))
+def head(name: str, words: int = 8, places: int = 24, sequences: int = 200, seed: int = 0) -> HandmadeHead:
+    """A small network whose attention head is written by hand, on a random sequence, and its check on many."""
+    design, network = DESIGNS.find(name), build_head(name, words, places)
+    known = (["^"] if design.start_word else []) + [chr(ord("a") + number) for number in range(words)]
+    ids = random_words(design, words, places, 1, seed)[0, :SHOWN]
+    return shown_head(design, network, ids, known, check_head(name, network, words, sequences, seed))
 
 
 def head_names() -> list[str]:
     return DESIGNS.list()
 
 
-def read_sequence(name: str, words: list[str]) -> dict[str, object]:
-    """What a hand-made head does on a sequence of words: its maps, what it predicts, and where it should look."""
+def read_sequence(name: str, words: list[str]) -> HandmadeHead:
+    """What a hand-made head does on a sequence of words."""
     design = DESIGNS.find(name)
-    first = ["^"] if design.start_word else []
-    read = [*first, *words]
-    known = list(dict.fromkeys([*first, *words]))
+    read = [*(["^"] if design.start_word else []), *words]
+    known = list(dict.fromkeys(read))
     known += [f"({number})" for number in range(2 - len(known))]  # a network knows two words at least
     network = build_head(name, len(known), len(read))
-    numbers = [known.index(word) for word in read]
-    predicted, maps = run(network, torch.tensor([numbers]))
-    return {
-        "head": name,
-        "story": design.story,
-        "words": read,
-        "predicted": [known[word] for word in predicted[0].tolist()],
-        "maps": [layer[0].tolist() for layer in maps],
-        "right": [design.looks_at(numbers, place) for place in range(len(read))],
-    }
+    return shown_head(design, network, torch.tensor([known.index(word) for word in read]), known)
 
 
-def show_lines(show: Show) -> list[str]:
-    shape, check = show.network.body.shape, show.check
-    layers = f"{shape.layers} layer{'s' if shape.layers > 1 else ''}"
-    lines = [f"{show.name}: {layers}, one head each, width {shape.width}", "", *wrapped([show.story])]
-    for layer, rows in enumerate(show.maps):
-        told = f"the map of layer {layer + 1}: " if len(show.maps) > 1 else "its map: "
-        lines += ["", f"{told}queries go down, keys go across ({SHADES[0]} none, {SHADES[-1]} all)"]
-        lines.append("    " + "".join(f"{word:<2}" for word in show.words))
-        for number, (word, row) in enumerate(zip(show.words, rows, strict=True)):
-            cells = "".join(shade(weight, 0.0, 1.0) * 2 for weight in row[: number + 1])
-            lines.append(f"{word:<3} {cells}")
-    words, places = f"the right word {check.right_words:.2%}", f"the right place {check.right_places:.2%}"
-    weights = f"{check.mean_weight:.4f} on average, {check.least_weight:.4f} at least"
-    lines += ["", f"read  {' '.join(show.words)}", f"says  {' '.join(show.predicted)}", ""]
-    lines += [f"Checked on {check.tokens:,} tokens of random sequences: {words}, {places},"]
-    return [*lines, f"weight on the right place {weights}: {'passed' if check.passed else 'FAILED'}."]
-
-
-def show_picture(show: Show, kind: str) -> bytes:
-    """The maps with the words beside them, as PNG or SVG."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with our_look():
-        figure = Figure(figsize=(0.8 + 4.6 * len(show.maps), 4.9), layout="constrained", dpi=120)
-        figure.suptitle(f"{show.name}, written by hand")
-        axes = np.atleast_1d(figure.subplots(1, len(show.maps)))
-        for layer, (axis, rows) in enumerate(zip(axes, show.maps, strict=True)):
-            weights = np.array(rows)
-            weights[np.triu_indices(len(weights), 1)] = np.nan
-            colours = matplotlib.colormaps["Blues"].with_extremes(bad="0.93")
-            shown = axis.imshow(weights, cmap=colours, vmin=0, vmax=1)
-            ticks = range(len(show.words))
-            axis.set(xticks=ticks, xticklabels=show.words, yticks=ticks, yticklabels=show.words)
-            axis.set(xlabel="key", ylabel="query", title=f"layer {layer + 1}" if len(show.maps) > 1 else "weights")
-        figure.colorbar(shown, ax=list(axes), shrink=0.7)
-        return figure_bytes(figure, kind)
-
-
-def write_head_files(show: Show, folder: Path, kind: str) -> list[Path]:
-    """The map, and the network's weights."""
-    from safetensors.torch import save
-
-    stem, weights = show.name.replace(" ", "-"), save(show.network.state_dict())
-    return write_files(folder, {f"{stem}.{kind}": show_picture(show, kind), f"{stem}.safetensors": weights})
+def shown_head(
+    design: Design, network: LanguageModel, ids: Tensor, known: list[str], check: Check | None = None
+) -> HandmadeHead:
+    predicted, maps = run(network, ids[None])
+    numbers, shape = ids.tolist(), network.body.shape
+    return HandmadeHead(
+        design.name,
+        design.story,
+        [known[word] for word in numbers],
+        [known[word] for word in predicted[0].tolist()],
+        [layer[0].tolist() for layer in maps],
+        [design.looks_at(numbers, place) for place in range(len(numbers))],
+        shape.layers,
+        shape.width,
+        check,
+    )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,28 @@ ROUNDING = 1e-12  # the same for keys that such a tolerance gives no sound answe
 TIGHT = 1e-7  # a lead below this share of the keys' spread is no lead
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 MOST_ROWS, MOST_NUMBERS = 2_000, 1_000_000
+
+
+@dataclass(frozen=True)
+class Goals:
+    """How a puzzle is to be solved."""
+
+    scale: bool = True  # scores are divided by the square root of the keys' width
+    norm: float | None = None  # greatest length of the query; the length of a key that replaces another
+    precision: float = 0.999  # least share of its wanted weight that a wanted key gets
+    names: Sequence[str] | None = None  # of the keys
+
+    def __post_init__(self) -> None:
+        if self.norm is not None and not (math.isfinite(self.norm) and self.norm >= 0):
+            raise BadInput(f"norm must be finite and not negative, got {self.norm:g}", "--norm 5")
+        if not 0 < self.precision <= 0.999999:
+            raise BadInput(f"precision must be above 0 and at most 0.999999, got {self.precision:g}")
+
+    def named(self, count: int) -> tuple[str, ...]:
+        return tuple(f"key {place}" for place in range(count)) if self.names is None else tuple(self.names)
+
+    def without_norm(self) -> Goals:
+        return replace(self, norm=None)
 
 
 @dataclass(frozen=True)
@@ -181,14 +203,9 @@ def _program(cost: Array, below: Array, bounds: Sequence[tuple[float | None, flo
     return solved
 
 
-class Table(NamedTuple):
-    numbers: Array  # [row width]
-    names: tuple[str, ...] | None  # of the rows, where the first column holds words
-
-
-def read_table(path: Path) -> Table:
-    """One row on each line, numbers separated by commas, semicolons, tabs or blanks. A first line without numbers is a
-    heading; a first column of words names the rows."""
+def read_table(path: Path) -> tuple[Array, tuple[str, ...] | None]:
+    """Numbers [row width], and the rows' names. Cells are separated by commas, semicolons, tabs or blanks; a first line
+    without numbers is a heading; a first column of words names the rows."""
     rows: list[list[float]] = []
     names: list[str] = []
     heading = False
@@ -197,42 +214,33 @@ def read_table(path: Path) -> Table:
             continue
         separator = next((mark for mark in (",", ";", "\t") if mark in line), None)
         cells = [cell.strip().strip('"') for cell in line.split(separator)]
-        if not rows and not heading and not any(map(is_number, cells)):
+        numbers = [as_number(cell) for cell in cells]
+        if not (rows or heading) and all(each is None for each in numbers):
             heading = True
             continue
-        named = len(cells) > 1 and not is_number(cells[0])
+        named = len(cells) > 1 and numbers[0] is None
+        if wrong := [cell for cell, each in zip(cells[named:], numbers[named:], strict=True) if each is None]:
+            raise BadInput(f"{wrong[0]!r} is not a finite number", "such as 0.5 or -1e-3", path=path, line=number)
+        rows.append([each for each in numbers[named:] if each is not None])
         names += cells[:named]
-        rows.append([read_number(cell, path, number) for cell in cells[named:]])
-        if len(rows[-1]) != len(rows[0]):
-            hint = f"the first row has {len(rows[0])}; every row must have as many"
-            raise BadInput(f"this row has {len(rows[-1])} numbers", hint, path=path, line=number)
-        if len(names) not in (0, len(rows)):
-            raise BadInput("some rows have a name and others none", "name all rows or none", path=path, line=number)
+        if len(rows[-1]) != len(rows[0]) or len(names) not in (0, len(rows)):
+            what = f"this row has {len(rows[-1])} numbers and {'a' if named else 'no'} name"
+            raise BadInput(what, "all rows need as many numbers, and all a name or none", path=path, line=number)
         if len(rows) > MOST_ROWS or len(rows) * len(rows[0]) > MOST_NUMBERS:
             raise BadInput(f"more than {MOST_ROWS:,} rows, or a million numbers", path=path, line=number)
     if not rows:
         raise BadInput("this file has no numbers", "write one row per line, such as 0.5,-1,2", path=path)
-    if len(set(names)) < len(names):
-        double = next(name for name in names if names.count(name) > 1)
+    if double := next((name for name in names if names.count(name) > 1), None):
         raise BadInput(f"two rows are named {double!r}", "give every row a name of its own", path=path)
-    return Table(np.array(rows), tuple(names) or None)
+    return np.array(rows), tuple(names) or None
 
 
-def is_number(cell: str) -> bool:
+def as_number(cell: str) -> float | None:
     try:
-        float(cell)
+        number = float(cell)
     except ValueError:
-        return False
-    return True
-
-
-def read_number(cell: str, path: Path, line: int) -> float:
-    if not is_number(cell):
-        what = f"{cell!r} is not a number" if cell else "a number is missing"
-        raise BadInput(what, "write numbers such as 0.5 or -1e-3", path=path, line=line)
-    if not math.isfinite(number := float(cell)):
-        raise BadInput(f"numbers must be finite, got {cell}", path=path, line=line)
-    return number
+        return None
+    return number if math.isfinite(number) else None
 
 
 def random_keys(count: int, width: int, seed: int) -> Array:

@@ -14,13 +14,14 @@ comparison: it asks for too much, since scores may all shift and anything far be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fairtrial.description import Description, Result
 from fairtrial.errors import BadInput
 from fairtrial.puzzles.keys import (
     ROUNDING,
@@ -28,6 +29,7 @@ from fairtrial.puzzles.keys import (
     TIGHT,
     Array,
     Frame,
+    Goals,
     Places,
     across,
     as_keys,
@@ -39,7 +41,7 @@ from fairtrial.puzzles.keys import (
     step_of,
 )
 
-PRECISION = 0.999
+GOALS = Goals()
 LEAST_PENALTY = 1e-11  # a penalty too weak to change a weight by more than rounding does
 FAR = 100.0  # least squares: desired score of a single wanted key, the others at 0
 NEAR = 3.0  # least squares: desired score of several wanted keys, the others at -3
@@ -79,13 +81,6 @@ def need_place(place: int, count: int) -> int:
     return place
 
 
-def need_goals(norm: float | None, precision: float) -> None:
-    if norm is not None and not (math.isfinite(norm) and norm >= 0):
-        raise BadInput(f"norm must be finite and not negative, got {norm:g}", "--norm 5")
-    if not 0 < precision <= 0.999999:
-        raise BadInput(f"precision must be above 0 and at most 0.999999, got {precision:g}")
-
-
 def precision_of(weights: Array, target: Array) -> float:
     """The least share of its wanted weight that a wanted key gets; for a selection, the chosen key's weight. At
     precision p at most 1 - p of the attention is in the wrong place."""
@@ -98,8 +93,12 @@ def misplaced(weights: Array, target: Array) -> float:
     return float(np.abs(weights - target).sum() / 2)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reached:
+def as_lists(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reached(Result):
     """What was asked about keys, and what attention does."""
 
     ask: str
@@ -118,6 +117,13 @@ class Reached:
     @property
     def error(self) -> float:
         return misplaced(self.weights, self.target)
+
+    def values(self, **more: object) -> dict[str, object]:
+        """For JSON."""
+        about = {"ask": self.ask, "scaled": self.scaled, "keys": self.keys, "names": self.names, "query": self.query}
+        about |= {"wanted": self.target, "weights": self.weights, "precision": self.precision}
+        about |= {"wanted_precision": self.wanted_precision, "misplaced": self.error, **more}
+        return as_lists(about)
 
 
 def best_place(points: Array, target: Array, penalty: float = 0.0, start: Array | None = None) -> Array:
@@ -259,7 +265,7 @@ class Certificate:
 
     possible: bool
     direction: Array | None = None  # of length 1, in the keys' own coordinates
-    lead: float = 0.0  # how far the wanted keys are ahead in this direction
+    lead: float = 0.0  # how far the wanted keys are ahead in this direction; 0 where there is no other key
     base: Array | None = None  # a query that gives the wanted keys their proportions
     balance: Array | None = None  # a number for each key
 
@@ -304,7 +310,7 @@ def certify(frame: Frame, target: Array) -> Certificate:
         return Certificate(False, balance=_scatter(rest / np.abs(rest).max(), chosen, len(target)))
     length = float(np.linalg.norm(exposure.direction))
     if not length:  # every key is wanted: no direction is needed
-        return Certificate(True, np.zeros(frame.keys.shape[1]), np.inf, frame.query(base) * frame.factor)
+        return Certificate(True, np.zeros(frame.keys.shape[1]), 0.0, frame.query(base) * frame.factor)
     direction = exposure.direction / length
     lead = exposure.lead / length * frame.spread
     return Certificate(True, direction @ frame.axes, lead, frame.query(base) * frame.factor)
@@ -343,7 +349,7 @@ def _scatter(numbers: Array, places: Places, count: int) -> Array:
     return scattered
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Answer(Reached):
     """A query, what it does, and why nothing better is possible."""
 
@@ -366,23 +372,52 @@ class Answer(Reached):
     def norm(self) -> float:
         return float(np.linalg.norm(self.query))
 
+    def describe(self) -> Description:
+        from fairtrial.puzzles.sentences import describe_answer
 
-def solve(
-    ask: str,
-    keys: ArrayLike,
-    target: Array,
-    *,
-    scale: bool = True,
-    norm: float | None = None,
-    precision: float = PRECISION,
-    names: Sequence[str] | None = None,
-    scores: Array | None = None,
-) -> Answer:
+        return describe_answer(self)
+
+    def to_json(self) -> dict[str, object]:
+        squares = as_lists(vars(self.least_squares))
+        return self.values(
+            possible=self.possible,
+            in_the_way=self.in_the_way,
+            exact=self.exact,
+            query_length=self.norm,
+            length_allowed=self.budget,
+            smallest_length=self.smallest_norm,
+            best_weights=self.nearest,
+            certificate=as_lists(vars(self.certificate)),
+            least_squares=squares | {"misplaced": squares["error"]},
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Answers(Result):
+    """The rows of a query matrix."""
+
+    answers: tuple[Answer, ...]
+
+    def __getitem__(self, row: int) -> Answer:
+        return self.answers[row]
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def describe(self) -> Description:
+        from fairtrial.puzzles.sentences import describe_identity
+
+        return describe_identity(self.answers)
+
+    def to_json(self) -> list[dict[str, object]]:
+        return [answer.to_json() for answer in self.answers]
+
+
+def solve(ask: str, keys: ArrayLike, target: Array, goals: Goals = GOALS, scores: Array | None = None) -> Answer:
     """`scores`: what least squares aims at, instead of the usual."""
-    table = as_keys(keys)
-    need_goals(norm, precision)
+    table, precision, norm = as_keys(keys), goals.precision, goals.norm
     for same in (SAME, ROUNDING):
-        frame = Frame.of(table, scale, same)
+        frame = Frame.of(table, goals.scale, same)
         certificate = certify(frame, target)
         nearest, base, face = nearest_possible(frame, target, certificate.possible)
         least = shortest(frame.points, nearest, precision, precise_start(frame, nearest, precision, base, face))
@@ -397,8 +432,8 @@ def solve(
     return Answer(
         ask=ask,
         keys=table,
-        names=name_keys(names, len(table)),
-        scaled=scale,
+        names=goals.named(len(table)),
+        scaled=goals.scale,
         target=target,
         wanted_precision=precision,
         query=query,
@@ -410,10 +445,6 @@ def solve(
         smallest_norm=float(np.linalg.norm(frame.query(least))),
         least_squares=least_squares(table, target, frame.factor, scores),
     )
-
-
-def name_keys(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    return tuple(f"key {place}" for place in range(count)) if names is None else tuple(names)
 
 
 def nearest_possible(frame: Frame, target: Array, possible: bool) -> tuple[Array, Array, Places]:
@@ -445,33 +476,40 @@ def precise_start(frame: Frame, nearest: Array, precision: float, base: Array, f
     return best
 
 
-def select(keys: ArrayLike, chosen: int, **options: Any) -> Answer:
-    """A query that attends to one key alone. Options: scale, norm, precision, names (see `solve`)."""
-    table = as_keys(keys)
+def select(keys: ArrayLike, chosen: int, goals: Goals | None = None, **options: Any) -> Answer:
+    """A query that attends to one key alone. Options: the fields of `Goals` (scale, norm, precision, names)."""
+    table, goals = as_keys(keys), goals or Goals(**options)
     target = select_target(len(table), chosen)
-    return solve(f"select {_name(chosen, options)}", table, target, **options)
+    return solve(f"select {label(chosen, goals)}", table, target, goals)
 
 
-def identity(keys: ArrayLike, **options: object) -> list[Answer]:
+def identity(keys: ArrayLike, goals: Goals | None = None, **options: Any) -> Answers:
     """A query for each key that attends to it alone: stacked, they map every position to itself."""
-    table = as_keys(keys)
-    return [select(table, chosen, **options) for chosen in range(len(table))]
+    table, goals = as_keys(keys), goals or Goals(**options)
+    return Answers(tuple(select(table, chosen, goals) for chosen in range(len(table))))
 
 
-def average(keys: ArrayLike, chosen: Iterable[int], **options: Any) -> Answer:
-    """A query that attends to the chosen keys alike, and to no other."""
-    table, places = as_keys(keys), list(chosen)
+def average(
+    keys: ArrayLike,
+    chosen: Iterable[int],
+    goals: Goals | None = None,
+    *,
+    scores: Array | None = None,
+    **options: Any,
+) -> Answer:
+    """A query that attends to the chosen keys alike, and to no other. `scores`: what least squares aims at."""
+    table, places, goals = as_keys(keys), list(chosen), goals or Goals(**options)
     target = average_target(len(table), places)
-    return solve("average " + " ".join(_name(place, options) for place in places), table, target, **options)
+    return solve("average " + " ".join(label(place, goals) for place in places), table, target, goals, scores)
 
 
-def mix(keys: ArrayLike, shares: Mapping[int, float], **options: Any) -> Answer:
+def mix(keys: ArrayLike, shares: Mapping[int, float], goals: Goals | None = None, **options: Any) -> Answer:
     """A query with these weights: `mix(keys, {0: 0.5, 2: 0.3, 3: 0.2})`."""
-    table = as_keys(keys)
+    table, goals = as_keys(keys), goals or Goals(**options)
     target = mix_target(len(table), shares)
-    words = " ".join(f"{_name(place, options)}:{share:g}" for place, share in shares.items())
-    return solve(f"mix {words}", table, target, **options)
+    words = " ".join(f"{label(place, goals)}:{share:g}" for place, share in shares.items())
+    return solve(f"mix {words}", table, target, goals)
 
 
-def _name(place: int, options: Mapping[str, Any]) -> str:
-    return str(options["names"][place] if options.get("names") else place)
+def label(place: int, goals: Goals) -> str:
+    return str(goals.names[place] if goals.names else place)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairtrial.description import (
@@ -20,8 +21,10 @@ from fairtrial.description import (
     IntervalChart,
     LineChart,
     ReliabilityChart,
+    Result,
     ShadedText,
 )
+from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput
 
 if TYPE_CHECKING:
@@ -297,6 +300,12 @@ def draw_pictures(pictures: Sequence[Picture], title: str) -> Figure:
             if not picture.yes_or_no:
                 part.colorbar(shown, ax=list(axes))
         return figure
+
+
+def write_figure(result: Result, path: Path) -> None:
+    """The charts of a result, in the format of the file's ending."""
+    charts = [chart for part in result.describe().parts() for chart in part.charts]
+    write_bytes(path, written(charts, path.suffix.lstrip(".").lower() or "png"))
 
 
 def written(charts: Sequence[Chart], kind: str) -> bytes:

@@ -49,11 +49,9 @@ function certificate(answer, keys) {
 // A text that is read on any ground.
 const label = (x, y, text, tint, anchor = "start") => svg("text", { x, y, "font-size": 14, fill: tint, stroke: colour("paper"), "stroke-width": 4, "paint-order": "stroke", "text-anchor": anchor, "pointer-events": "none" }, text);
 
-// The first paragraph says why; numbers are there for those who want them.
-function explained(lines) {
-  const body = lines.slice(lines.findIndex((line) => line === "") + 1);
-  const end = body.indexOf("");
-  return [el("p", {}, body.slice(0, end).join(" ")), el("details", {}, el("summary", {}, "All numbers"), el("pre", {}, body.slice(end + 1).join("\n")))];
+// The first sentences say why; numbers are there for those who want them.
+function explained(sentences) {
+  return [el("p", {}, sentences.slice(0, 2).join(" ")), el("details", {}, el("summary", {}, "All numbers"), ...sentences.slice(2).map((line) => el("p", {}, line)))];
 }
 
 function plane(main) {
@@ -114,7 +112,7 @@ function plane(main) {
         requestAnimationFrame(draw);
         weights.replaceChildren(bars(answer.weights.map((weight, at) => [`key ${at}`, weight, `${percent(weight)}, wanted ${percent(answer.wanted[at])}`])));
         const open = told.querySelector("details")?.open;
-        told.replaceChildren(el("p", {}, chip(answer.possible ? "pass" : "red", answer.possible ? "possible" : "impossible")), ...explained(found.lines));
+        told.replaceChildren(el("p", {}, chip(answer.possible ? "pass" : "red", answer.possible ? "possible" : "impossible")), ...explained(found.sentences));
         told.querySelector("details").open = open;
       }
     } catch (error) {
@@ -187,7 +185,7 @@ function plane(main) {
     all: () => answer,
     python: () => {
       const call = asked === "select" ? `puzzles.select(keys, ${wanted[0]}` : asked === "average" ? `puzzles.average(keys, ${py(wanted)}` : asked === "mix" ? `puzzles.mix(keys, {${shares().map(([at, share]) => `${at}: ${share}`).join(", ")}}` : `puzzles.replace_key(keys, ${wanted[0]}, puzzles.select_target(len(keys), ${wanted[0]}), ${py(fixed)}`;
-      return `from fairtrial import puzzles\n\nkeys = ${py(keys)}\nanswer = ${call}, precision=${precision})\nprint(*puzzles.lines_of(answer), sep="\\n")\n`;
+      return `from fairtrial import puzzles\n\nkeys = ${py(keys)}\nanswer = ${call}, precision=${precision})\nprint(answer)\n`;
     },
     command: () => {
       const written = (name, rows) => `printf '${rows.map((row) => row.join(",")).join("\\n")}\\n' > ${name}\n`;
@@ -212,7 +210,7 @@ async function tour(main, onTry) {
       el("h3", {}, `Question ${each.question} of ${questions.length}: ${each.title}`), el("p", {}, each.lesson),
       el("div", { class: "three" }, each.answers.map((answer, row) => el("figure", {}, each.answers.length > 1 ? el("figcaption", {}, `Query ${row}`) : null,
         bars(answer.weights.map((weight, key) => [`key ${key}`, weight, `${percent(weight)}, wanted ${percent(answer.wanted[key], 0)}`]))))),
-      ...explained(each.lines), el("p", { class: "soft small" }, `Checked in real attention: precision ${each.checked_precision.toFixed(6)}.`),
+      ...explained(each.sentences), el("p", { class: "soft small" }, `Checked in real attention: precision ${each.checked_precision.toFixed(6)}.`),
       el("div", { class: "bar" }, step(-1, "Previous question"), step(1, "Next question", "main"), el("button", { type: "button", onclick: () => onTry(...TRIES[number]) }, "Try it in the plane")));
   }
   main.append(el("h2", {}, "A tour: the course's six questions"), el("p", { class: "soft" }, "Four random keys of length 1 in three dimensions, scores not scaled. Each question builds on the one before."), shown);

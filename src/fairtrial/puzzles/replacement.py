@@ -7,17 +7,18 @@ the keys are."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairtrial.puzzles.keys import Array, as_keys, as_query, log_sum, softmax
-from fairtrial.puzzles.solve import FAR, PRECISION, Reached, name_keys, need_goals, need_place
+from fairtrial.description import Description
+from fairtrial.puzzles.keys import Array, Goals, as_keys, as_query, log_sum, softmax
+from fairtrial.puzzles.solve import Reached, label, need_place
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Replacement(Reached):
     """A new key for one place, what attention does then, and why it cannot do better."""
 
@@ -26,13 +27,27 @@ class Replacement(Reached):
     length: float | None  # that the key had to have
     best: Array  # weights with a key of any length
     needed: float | None  # length of the shortest key that reaches `best` (or the precision, where only the limit does)
-    simple_way: str
-    simple_key: Array
-    simple_weights: Array
 
     @property
     def possible(self) -> bool:
         return self.precision >= self.wanted_precision - 1e-9
+
+    def describe(self) -> Description:
+        from fairtrial.puzzles.sentences import describe_replacement
+
+        return describe_replacement(self)
+
+    def to_json(self) -> dict[str, object]:
+        return self.values(
+            possible=self.possible,
+            in_the_way=self.in_the_way,
+            place=self.place,
+            key=self.key,
+            key_length=float(np.linalg.norm(self.key)),
+            length_asked=self.length,
+            smallest_length=self.needed,
+            best_weights=self.best,
+        )
 
     @property
     def new_keys(self) -> Array:
@@ -64,38 +79,29 @@ class Replacement(Reached):
 
 
 def replace_key(
-    keys: ArrayLike,
-    place: int,
-    target: Array,
-    query: ArrayLike,
-    *,
-    ask: str = "",
-    scale: bool = True,
-    norm: float | None = None,
-    precision: float = PRECISION,
-    names: Sequence[str] | None = None,
+    keys: ArrayLike, place: int, target: Array, query: ArrayLike, goals: Goals | None = None, **options: Any
 ) -> Replacement:
-    """`norm` is the length that the new key must have; without it, the shortest key is taken."""
-    table = as_keys(keys)
+    """A new key for one place. `norm` is the length that it must have; without it, the shortest key is taken.
+    Options: the fields of `Goals` (scale, norm, precision, names)."""
+    table, goals = as_keys(keys), goals or Goals(**options)
     need_place(place, len(table))
-    need_goals(norm, precision)
+    norm = goals.norm
     fixed = as_query(query, table.shape[1])
-    factor = 1 / math.sqrt(table.shape[1]) if scale else 1.0
+    factor = 1 / math.sqrt(table.shape[1]) if goals.scale else 1.0
     scores = factor * table @ fixed
-    score = desired_score(scores, place, target, precision)
+    score = desired_score(scores, place, target, goals.precision)
     steep = factor * float(np.linalg.norm(fixed))  # score of a key of length 1 along the query
     shortest = along(fixed, score / factor)
     # a weight of 1 or 0 is a limit, so a key of fixed length goes as far as it can
     far = target[place] in (0.0, 1.0)
     key = shortest if norm is None else of_length(fixed, shortest, norm, score >= 0, far)
-    simple_way, simple = simple_replacement(table, place, target, fixed, factor, norm)
     return Replacement(
-        ask=ask,
+        ask=f"replace {label(place, goals)}" + ("" if norm is None else f" by a key of length {norm:g}"),
         keys=table,
-        names=name_keys(names, len(table)),
-        scaled=scale,
+        names=goals.named(len(table)),
+        scaled=goals.scale,
         target=target,
-        wanted_precision=precision,
+        wanted_precision=goals.precision,
         place=place,
         query=fixed,
         key=key,
@@ -103,9 +109,6 @@ def replace_key(
         weights=softmax(replaced(scores, place, factor * float(key @ fixed))),
         best=softmax(replaced(scores, place, score if steep else 0.0)),
         needed=abs(score) / steep if steep else None,
-        simple_way=simple_way,
-        simple_key=simple,
-        simple_weights=softmax(replaced(scores, place, factor * float(simple @ fixed))),
     )
 
 
@@ -148,19 +151,3 @@ def of_length(query: Array, key: Array, length: float, upward: bool, far: bool) 
     across = np.eye(len(query))[np.abs(query).argmin()]
     across = across - query * float(across @ query) / size**2
     return key + across / float(np.linalg.norm(across)) * math.sqrt(length**2 - have**2)
-
-
-def simple_replacement(
-    keys: Array, place: int, target: Array, query: Array, factor: float, length: float | None
-) -> tuple[str, Array]:
-    """What one would try first: copy a wanted key, or solve for a score of 100 by least squares."""
-    fellows = [int(other) for other in np.flatnonzero(target > 0) if other != place]
-    if target[place] > 0 and fellows:
-        way, key = f"copying key {fellows[0]}", keys[fellows[0]].copy()
-    else:
-        score = FAR if target[place] > 0 else -FAR
-        way, key = f"least squares for a score of {score:g}", along(query, score / factor)
-    size = float(np.linalg.norm(key))
-    if length is not None and size:
-        way, key = f"{way}, then cut to length {length:g}", key * length / size
-    return way, key
