@@ -92,7 +92,7 @@ class StudyOptions:
     False
     """
 
-    match: Annotated[str | None, "Judge variants at the baseline's budget, too: parameters, flops or seconds."] = None
+    match: Annotated[str | None, "Judge variants at the baseline's number of parameters, too: parameters."] = None
     budget: Annotated[str | None, "Wall-clock time, such as 20m: chooses the number of seeds."] = None
     until_clear: Annotated[bool, "Interim looks at 5, 10 and 20 seeds, until the verdict is clear."] = False
     retry_failed: Annotated[bool, "Run failed trials again."] = False

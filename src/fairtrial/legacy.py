@@ -32,10 +32,9 @@ def upgrade(kind: type, plain: Plain) -> Plain:
 def upgrade_plan(plain: Plain) -> Plain:
     """What described the plan stood beside what a later plan needs."""
     calibration = per_variant(plain.get("calibration"), {"ledger": "rows"})
-    matched = per_variant(plain.get("matched"), {"from": "original"})
     summary = {name: plain[name] for name in SUMMARY if name in plain}
     own: Plain = {name: plain[name] for name in ("tasks", "variants", "seeds", "trials", "looks") if name in plain}
-    return {**own, "calibration": calibration, "matched": matched, **({"summary": summary} if summary else {})}
+    return {**own, "calibration": calibration, **({"summary": summary} if summary else {})}
 
 
 def per_variant(plain: object, renamed: Mapping[str, str]) -> object:

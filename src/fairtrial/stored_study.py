@@ -36,6 +36,7 @@ class Calibration:
     steps: Positive
     steps_per_epoch: Positive
     parameters: Count
+    unit_parameters: Count = 0  # what one more unit of the feed-forward layers adds
     flops_per_step: Count
     memory_mb: float = 0.0
     rows: tuple[ParameterRow, ...] = ()
@@ -46,16 +47,6 @@ class Calibration:
         """Of one trial."""
         fixed = self.set_up_seconds + self.final_seconds
         return fixed + self.steps * self.step_seconds + self.score_seconds
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdjustedBudget:
-    """How far a variant's budget is from the baseline's, and the field that was adjusted for it."""
-
-    before: float  # its budget divided by the baseline's
-    settings: Mapping[str, int | str] = field(default_factory=dict)  # empty: it is near enough
-    original: Count | None = None  # the field's value before
-    mark: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +82,6 @@ class StoredPlan:
     seeds: tuple[Count, ...] = ()
     trials: tuple[str, ...] = ()  # folders
     calibration: Mapping[str, Mapping[str, Calibration]] = field(default_factory=dict)  # task -> variant
-    matched: Mapping[str, Mapping[str, AdjustedBudget]] = field(default_factory=dict)  # task -> variant
     looks: tuple[Positive, ...] = ()  # numbers of seeds at which verdicts were given
     summary: PlanSummary | None = None
 

@@ -12,7 +12,6 @@ import pytest
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
 from fairtrial.formatting import read_time
-from fairtrial.statistics.power import expected_smallest
 from fairtrial.stored_study import Calibration
 from fairtrial.study import run
 from fairtrial.study.design import Study
@@ -46,8 +45,6 @@ def test_a_large_budget_buys_seeds_and_no_more_than_fit(plan: Plan) -> None:
     chosen, said = fit_budget(plan, 2, 1500)
     seeds = len(chosen.study.seeds)
     assert f"{seeds} seeds fit" in said
-    now, more = (expected_smallest("classify", count, 30) for count in (seeds, 10 if seeds < 10 else 20))
-    assert f"would detect {more} rather than {now}" in said
     assert plan.expected_seconds(2, seeds) <= 1500 < plan.expected_seconds(2, seeds + 3)
     assert chosen.recipes == plan.recipes
 

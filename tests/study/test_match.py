@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.results.values import Comparison, Matched, MatchSummary, Metric, TaskVerdict, VerdictKind
 from fairtrial.results.verdict_tables import equal_cost, tuning
-from fairtrial.stored_study import AdjustedBudget, Calibration
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.match import match_sentences, planned, shortened
+from fairtrial.study.match import match_sentences
 from fairtrial.study.plan import make_plan
 from fairtrial.study.run import run_study
 from fairtrial.study.tables import study_from, write_study
@@ -53,7 +51,7 @@ def test_a_variant_with_more_parameters_is_judged_at_the_baselines_too(
     assert record.recipe.shape.hidden == matched["gated"].value < 50
     assert [choice.name for choice in record.recipe.parts] == ["learned", "swiglu"]
     assert matched["squared"] == Matched(1.0)
-    (line,) = [each.text for each in verdict.sentences if each.text.startswith("gated takes ")]
+    (line,) = [each.text for each in verdict.sentences if each.text.startswith("gated has ")]
     assert f"shape.hidden = {matched['gated'].value} instead of 64" in line
     table = equal_cost(judged)
     assert table is not None
@@ -71,49 +69,29 @@ SMALL = {
 }  # fmt: skip
 
 
-def calibration(flops: int, seconds: float) -> Calibration:
-    times = {"set_up_seconds": 0.0, "score_seconds": 0.0, "step_seconds": seconds}
-    return Calibration(**times, steps=300, steps_per_epoch=100, flops_per_step=flops, parameters=10)
-
-
-def test_flops_and_seconds_are_matched_by_steps(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
-    costs = {"learned": (1000, 0.01), "gated": (1500, 0.008)}  # FLOPs and seconds of a step
-    for budget, expected in (("flops", 200), ("seconds", 375)):
-        study = tiny_study(match=budget, variants={name: GATED[name] for name in costs})
-        plan = make_plan(study, StudyFolder(tmp_path))
-        measured = {name: calibration(flops, seconds) for name, (flops, seconds) in costs.items()}
-        plan = replace(plan, calibration={"classify": measured})
-        at = ("classify", "gated")
-        adjusted = shortened(plan, [study.variant("gated")], {at: 1.5})[at]
-        settings = {"training.duration": f"{expected} steps"}
-        assert adjusted == AdjustedBudget(before=1.5, settings=settings, original=300)
-        after = planned(replace(measured["gated"], steps=expected), budget)
-        assert after == pytest.approx(planned(measured["learned"], budget))
-
-
-def test_what_equal_cost_changes_is_told() -> None:
+def test_what_equal_parameters_change_is_told() -> None:
     metric = Metric("perplexity", "nats per token", False)
     kinds = {
         "gated": VerdictKind.BETTER,
-        "gated (same FLOPs)": VerdictKind.UNDECIDED,
+        "gated (same parameters)": VerdictKind.UNDECIDED,
         "rope": VerdictKind.WORSE,
     }
     comparisons = tuple(
         Comparison(name, "learned", "test", "all", metric, 5, 9, verdict=kind) for name, kind in kinds.items()
     )
-    gated = Matched(1.5, 1.001, "gated (same FLOPs)", "training.duration", "200 steps", 300)
-    match = MatchSummary("flops", {"gated": gated, "rope": Matched(1.002)})
+    gated = Matched(1.5, 1.001, "gated (same parameters)", "shape.hidden", 200, 300)
+    match = MatchSummary("parameters", {"gated": gated, "rope": Matched(1.002)})
     assert match_sentences(TaskVerdict("learned", metric, 0.01, (), {}, {}, comparisons, match=match)) == [
-        "gated takes +50.0% FLOPs; with training.duration = 200 steps instead of 300, +0.1%. On test it is better"
-        " at the equal recipe, undecided at equal FLOPs.",
-        "rope takes +0.2% FLOPs: it is judged at equal FLOPs.",
+        "gated has +50.0% parameters; with shape.hidden = 200 instead of 300, +0.1%. On test it is better"
+        " at the equal recipe, undecided at equal parameters.",
+        "rope has +0.2% parameters: it is judged at equal parameters.",
     ]
 
 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"match": "flop"}, "match = 'flop' is not a budget; did you mean 'flops'"),
+        ({"match": "flops"}, "match = 'flops' is not known"),
         ({"match": "parameters", "search": {"shape.hidden": [8, 16]}}, "adjusts shape.hidden, which"),
     ],
 )

@@ -53,7 +53,7 @@ class Drawing:
 @dataclass(frozen=True)
 class Job:
     key: tuple[str, ...]  # who it is for: task, variant, seed
-    # trial, calibrate, match, passport, part, drawing, baselines, contamination, portrait: `<kind>_job` in
+    # trial, calibrate, passport, part, drawing, baselines, contamination, portrait: `<kind>_job` in
     # study.jobs
     kind: str
     recipe: str = ""  # TOML
@@ -62,7 +62,6 @@ class Job:
     plugins: tuple[str, ...] = ()  # files with parts of a user's own
     seconds: float | None = None  # it is stopped when it takes longer
     # what only some kinds ask for
-    parameters: int = 0  # match: so many
     subjects: tuple[AuditSubject, ...] = ()  # passport
     part: str = ""  # part
     drawing: Drawing | None = None

@@ -32,7 +32,7 @@ HOW_TO_CONNECT = "start one with: ray start --head; if it asks for a token, as t
 RETRIES = 3  # of a task whose machine was lost
 # recipe fields that may name a path
 INPUTS = (("data", "source"), ("tokens", "fit"), ("encoder", "source"))
-TRAINING = ("trial", "calibrate", "match")  # kinds of jobs that use a device
+TRAINING = ("trial", "calibrate")  # kinds of jobs that use a device
 Files = dict[str, bytes]  # by path inside a folder
 
 

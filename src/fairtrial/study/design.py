@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,8 +20,7 @@ SHARED_FIELDS = [("data", name) for name in SHARED_DATA]
 SHARED_FIELDS += [("scoring", "full_context"), ("scoring", "exact_bytes")]
 SHARED_FIELDS += [("training", "device"), ("training", "precision")]
 UNTUNED = "untuned"
-# what may be matched -> the field that is adjusted for it
-BUDGETS = {"parameters": "shape.hidden", "flops": "training.duration", "seconds": "training.duration"}
+PARAMETERS = "parameters"  # what may be matched
 LARGEST_STUDY = 10_000  # seeds
 
 
@@ -40,25 +39,15 @@ class Variant:
     searched: bool = True  # takes part in the study's search; else it is run as given
     # a second way to run another variant, which the study adds by itself and never writes down
     twin_of: str = ""
-    twin: str = ""  # what is different: UNTUNED, or one of BUDGETS that the baseline's was matched
+    twin: str = ""  # what is different: UNTUNED, or PARAMETERS, which are the baseline's
     task_settings: Mapping[str, Settings] = field(default_factory=dict)  # of a matched twin, for each task
-
-
-@dataclass(frozen=True)
-class Range:
-    """Between which a random try draws a number."""
-
-    low: int | float
-    high: int | float
-    log: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
     """Fields to choose on validation, for each variant alike."""
 
-    fields: Settings  # a list of values, or {from, to, scale} for random tries
-    random: int | None = None  # so many tries at random; None: the whole grid
+    fields: Mapping[str, Sequence[object]]  # the values to try; every combination is tried
     seeds: tuple[int, ...] = (1000,)  # not those of the study
     untuned: bool = True  # judge the variants as given, too, beside the tuned ones
 
@@ -77,7 +66,7 @@ class Study:
     least_difference: Mapping[str, float] = field(default_factory=lambda: dict(LEAST))
     sentence: str = ""  # for the attention maps; empty: one of the test set's
     search: Search | None = None
-    match: str = ""  # one of BUDGETS: judge every variant at the baseline's budget, too
+    match: str = ""  # PARAMETERS: judge every variant at the baseline's number of parameters, too
 
     def variant(self, name: str) -> Variant:
         for variant in self.variants:
@@ -184,19 +173,6 @@ def check_same_items(recipes: Mapping[str, Recipe]) -> None:
 def check_seed_count(seeds: int) -> None:
     if seeds > LARGEST_STUDY:
         raise BadInput(f"a study has at most {LARGEST_STUDY:,} seeds, got {seeds:,}")
-
-
-def read_range(name: str, value: Mapping[str, object]) -> Range:
-    """`{from = 1e-4, to = 1e-2, scale = "log"}`; what starts above 0 is on a log scale by default."""
-    low, high = value["from"], value["to"]
-    if not isinstance(low, int | float) or not isinstance(high, int | float) or not low < high:
-        raise BadInput(f"search: {name} = {value!r} must range from a number to a larger one")
-    scale = value.get("scale", "log" if low > 0 else "linear")
-    if scale not in ("log", "linear"):
-        raise BadInput(f"search: {name}: scale = {scale!r} must be log or linear")
-    if scale == "log" and low <= 0:
-        raise BadInput(f"search: {name} = {value!r}: a log scale must start above 0")
-    return Range(low, high, log=scale == "log")
 
 
 def with_written(study: Study, files: Mapping[str, Path]) -> Study:

@@ -21,7 +21,7 @@ from fairtrial.data.audit import audit_data
 from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.engines.job import AuditedVariant, Job, OnEvent, Portrait, Stop
 from fairtrial.environment import use_threads
-from fairtrial.errors import BadInput, Busy, EnvironmentChanged
+from fairtrial.errors import Busy, EnvironmentChanged
 from fairtrial.events import (
     Event,
     FinalScoring,
@@ -40,7 +40,7 @@ from fairtrial.inspection.parameters import flops_of, ledger_of
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_code, load_files, load_installed
-from fairtrial.prepare import prepare
+from fairtrial.prepare import Prepared, prepare
 from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
@@ -110,6 +110,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
         loop = Loop(task, recipe.training, recipe.scoring, job.seed)
         set_up_seconds = time.monotonic() - started
         rows = ledger_of(task.network).rows
+        parameters = sum(row.count for row in rows)
         flops = flops_of(task.network, rows_in_step=recipe.training.batch * recipe.training.accumulate).per_step
         pace = step_seconds(loop)
         score_seconds, final_seconds = scoring_seconds(loop)
@@ -120,33 +121,23 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
             final_seconds=round(final_seconds, 3),
             steps=loop.steps,
             steps_per_epoch=loop.steps_per_epoch,
-            parameters=sum(row.count for row in rows),
+            parameters=parameters,
+            unit_parameters=unit_parameters(prepared, parameters),
             flops_per_step=flops,
             memory_mb=round(prepared.memory_needed / 1e6, 1),
             rows=tuple(rows),
         )
 
 
-def match_job(job: Job, on_event: OnEvent, stop: Stop) -> int:
-    """The feed-forward dimension with which a variant comes nearest to so many parameters, which grow with it alike."""
-    load_files(Path(name) for name in job.plugins)
-    recipe = recipe_from(tomllib.loads(job.recipe))
-    load_code(recipe)
-    prepared = prepare(recipe, job.seed)
-    recipe, sizes = prepared.recipe, (prepared.tokenizer.size, len(prepared.splits.labels))
-
-    def parameters(hidden: int) -> int:
-        shaped = replace(recipe, shape=replace(recipe.shape, hidden=hidden))
-        return count_parameters(build_network(shaped, job.seed, *sizes))
-
-    first, target = recipe.shape.hidden, job.parameters
-    count = parameters(first)
-    each = parameters(first + 1) - count
-    hidden = first + round((target - count) / each) if each > 0 else first
-    if hidden < 1:
-        what = f"{target:,} parameters cannot be matched: {parameters(1):,} are left with shape.hidden = 1"
-        raise BadInput(what, "match = 'flops' or 'seconds' trains it for fewer steps instead")
-    return hidden
+def unit_parameters(prepared: Prepared, parameters: int) -> int:
+    """What one more unit of the feed-forward layers adds; 0 for a network of the user's own, and where a pretrained
+    encoder brings its shape."""
+    recipe = prepared.recipe
+    if recipe.external or recipe.encoder.source != "none":
+        return 0
+    wider = replace(recipe, shape=replace(recipe.shape, hidden=recipe.shape.hidden + 1))
+    sizes = prepared.tokenizer.size, len(prepared.splits.labels)
+    return count_parameters(build_network(wider, prepared.seed, *sizes)) - parameters
 
 
 def step_seconds(loop: Loop) -> float:

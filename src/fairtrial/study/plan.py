@@ -22,9 +22,8 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.results.sentences import counted
-from fairtrial.statistics.power import expected_smallest
 from fairtrial.stored import TrialResult
-from fairtrial.stored_study import AdjustedBudget, Calibration, PlanSummary, Settings, StoredPlan
+from fairtrial.stored_study import Calibration, PlanSummary, Settings, StoredPlan
 from fairtrial.study.design import METRIC, UNTUNED, Study, Variant, check_same_items, recipe_of
 from fairtrial.study.folder import FAILURES, StudyFolder
 from fairtrial.study.tables import write_study
@@ -42,7 +41,6 @@ PAGE_SECONDS = 6.0
 LEAST_SEEDS = 5  # fewer are refused a verdict
 MOST_SEEDS = 40
 RESERVE = 0.9  # of a budget: the rest is for timing, and machines are noisy
-POWER_SEEDS = (10, 20, 40)  # what a larger budget would buy
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,6 @@ class Plan:
     recipes: dict[str, dict[str, Recipe]]  # task -> variant
     calibration: dict[str, dict[str, Calibration]] = field(default_factory=dict)  # task -> variant
     looks: tuple[int, ...] = ()  # numbers of seeds at which verdicts were given in this folder
-    matched: dict[str, dict[str, AdjustedBudget]] = field(default_factory=dict)  # task -> variant, see match.py
 
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a study that is stopped early has whole pairs."""
@@ -143,7 +140,6 @@ class Plan:
             seeds=self.study.seeds,
             trials=tuple(self.home.name_of(trial.folder) for trial in self.trials()),
             calibration=self.calibration,
-            matched=self.matched,
             looks=self.looks,
             summary=summary or self.home.read_plan().summary,
         )
@@ -361,7 +357,8 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
             if plan.trained_as(task, variant) != variant.name:
                 continue
             old = known.get(task, {}).get(variant.name)
-            if old is not None and old.mark == calibration_mark(plan, task, variant.name):
+            known_units = old is not None and (old.unit_parameters or not plan.study.match)
+            if old is not None and known_units and old.mark == calibration_mark(plan, task, variant.name):
                 measured[task][variant.name] = old
                 continue
             key, text = (task, variant.name, "calibration"), write_recipe(recipes[variant.name])
@@ -401,7 +398,10 @@ def fit_budget(
     """The plan with as many seeds of the whole training as fit, and what was decided, in words. Refused where five do
     not fit: no training is shortened behind the user's back. `spent`: what planning took of the time."""
     check_few_seeds(most)
-    check_measured(plan)
+    for task, recipes in plan.recipes.items():
+        if lost := [name for name in recipes if name not in plan.calibration.get(task, {})]:
+            what = f"the speed of {lost[0]!r} ({task}) could not be measured, so no number of seeds can be promised"
+            raise BadInput(what, "leave --budget out to see why, or leave the variant out")
     available = min(seconds * RESERVE, seconds - spent)
     counts = range(LEAST_SEEDS, (most or MOST_SEEDS) + 1)
     fitting = [count for count in counts if plan.expected_seconds(width, count) + search_seconds <= available]
@@ -409,35 +409,11 @@ def fit_budget(
         needed = (plan.expected_seconds(width, LEAST_SEEDS) + search_seconds) / RESERVE
         message = f"{format_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {format_time(needed)}"
         raise BadInput(message, "give a larger --budget, fewer variants, one --task, or fewer --steps")
-    decision = f"budget {format_time(seconds)}: {fitting[-1]} seeds fit{power_text(plan, width, fitting[-1])}"
-    return replace(plan, study=plan.study.with_seeds(fitting[-1])), decision
+    plan = replace(plan, study=plan.study.with_seeds(fitting[-1]))
+    return plan, f"budget {format_time(seconds)}: {fitting[-1]} seeds fit"
 
 
 def check_few_seeds(most: int | None) -> None:
     if most is not None and most < LEAST_SEEDS:
         hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
         raise BadInput(f"{most} seeds are too few for a verdict", hint)
-
-
-def power_text(plan: Plan, width: int, seeds: int) -> str:
-    """What more seeds would detect, and their time."""
-    more = next((count for count in POWER_SEEDS if count > seeds), None)
-    if more is None:
-        return ""
-    compared, gains = len(plan.study.judged) - 1, []
-    for task, sets in plan.eval_sets.items():
-        name, items = max(sets.items.items(), key=lambda each: each[1])
-        family = compared * len(sets.items)
-        now, then = (expected_smallest(task, count, items, family=family) for count in (seeds, more))
-        if now and then:
-            gains.append(f"{then} rather than {now} ({task}, {name})")
-    detect = f" would detect {' and '.join(gains)}, and" if gains else ""
-    return f". {more} seeds{detect} take about {format_time(plan.expected_seconds(width, more) / RESERVE)}"
-
-
-def check_measured(plan: Plan) -> None:
-    for task, recipes in plan.recipes.items():
-        for name in recipes:
-            if name not in plan.calibration.get(task, {}):
-                what = f"the speed of {name!r} ({task}) could not be measured, so no number of seeds can be promised"
-                raise BadInput(what, "leave --budget out to see why, or leave the variant out")

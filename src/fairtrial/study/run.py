@@ -23,8 +23,9 @@ from fairtrial.stored_study import FailedTrial, PlanSummary, StoredSearch
 from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, keep_artifact, make_maps, passport_jobs
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.match import match_budgets, match_sentences, match_summary
+from fairtrial.study.match import match_parameters, match_sentences, match_summary
 from fairtrial.study.plan import (
+    Chosen,
     OnEvent,
     Plan,
     calibrate,
@@ -82,8 +83,7 @@ def run_study(
         if plan.study.search is not None:
             search = run_search(plan, engine, on_event, stop, retry_failed=options.retry_failed)
             chosen = chosen_by(search)
-            plan = calibrate(plan.with_recipes(chosen), engine, on_event, stop)
-            plan = match_budgets(plan, chosen, engine, on_event, stop)
+            plan = measured(plan.with_recipes(chosen), chosen, engine, on_event, stop)
             plan.write()
         first = len(plan.study.seeds)
         for seeds in [look.seeds for look in LOOKS if look.seeds >= first] if options.until_clear else [first]:
@@ -123,12 +123,18 @@ def plan_study(
     chosen = earlier_choice(plan)
     plan = plan.with_recipes(chosen)
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
-    plan = match_budgets(calibrate(plan, engine, on_event, stop), chosen, engine, on_event, stop)
+    plan = measured(plan, chosen, engine, on_event, stop)
     if options.budget_seconds is None:
         return plan, ""
     searching = search_seconds_left(plan) / engine.width
     spent = time.monotonic() - started
     return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds, searching, spent)
+
+
+def measured(plan: Plan, chosen: Chosen, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan:
+    """With the speed of every variant, those with matched parameters included."""
+    plan = match_parameters(calibrate(plan, engine, on_event, stop), chosen)
+    return calibrate(plan, engine, on_event, stop) if plan.study.match else plan
 
 
 def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> None:

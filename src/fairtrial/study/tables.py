@@ -33,8 +33,8 @@ from fairtrial.registry import did_you_mean
 from fairtrial.statistics.outcomes import LEAST
 from fairtrial.stored_study import Settings
 from fairtrial.study.design import (
-    BUDGETS,
     METRIC,
+    PARAMETERS,
     UNTUNED,
     Search,
     Study,
@@ -42,7 +42,6 @@ from fairtrial.study.design import (
     base_recipes,
     check_seed_count,
     located,
-    read_range,
 )
 
 Table = dict[str, object]  # of TOML
@@ -281,13 +280,12 @@ def study_from(table: Mapping[str, object]) -> Study:
     ).checked()
 
 
-def match_from(budget: str, search: Table) -> str:
-    if budget and budget not in BUDGETS:
-        raise BadInput(f"match = {budget!r} is not a budget{did_you_mean(budget, list(BUDGETS))}", ", ".join(BUDGETS))
-    if budget and BUDGETS[budget] in search:
-        what = f"match = {budget!r} adjusts {BUDGETS[budget]}, which [search] chooses"
-        raise BadInput(what, "leave one of them out")
-    return budget
+def match_from(match: str, search: Table) -> str:
+    if match not in ("", PARAMETERS):
+        raise BadInput(f"match = {match!r} is not known", f'write match = "{PARAMETERS}"')
+    if match and "shape.hidden" in search:
+        raise BadInput(f"match = {match!r} adjusts shape.hidden, which [search] chooses", "leave one of them out")
+    return match
 
 
 def variant_from(name: str, table: Table) -> Variant:
@@ -353,16 +351,12 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
-    check_known({key: 0 for key in table if key not in fields}, ("random", "seeds", UNTUNED), "[search]")
-    random = table.get("random")
-    if random is not None and (not isinstance(random, int) or isinstance(random, bool) or random < 1):
-        raise BadInput(f"search.random = {random!r} must be a number of tries")
+    check_known({key: 0 for key in table if key not in fields}, ("seeds", UNTUNED), "[search]")
+    lists: dict[str, list[object]] = {}
     for name, value in fields.items():
-        if isinstance(value, dict) and random and {"from", "to"} <= value.keys() <= {"from", "to", "scale"}:
-            read_range(name, value)
-        elif not isinstance(value, list) or not value:
-            hint = 'give a list of values, or {from = 1e-4, to = 1e-2, scale = "log"} together with random = 8'
-            raise BadInput(f"search: {name} = {value!r} has no values to try", hint)
+        if not isinstance(value, list) or not value:
+            raise BadInput(f"search: {name} = {value!r} has no values to try", "give a list of values")
+        lists[name] = value
         if name.startswith("data."):
             hint = "a search chooses how to train; set it for all, under [set]"
             raise BadInput(f"search: {name} decides what is read, so nothing would be comparable", hint)
@@ -372,7 +366,7 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not fields:
         raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]')
     seeds = seeds_from(table.get("seeds", [1000]), "search.seeds")
-    return Search(fields=fields, random=random, seeds=seeds, untuned=typed(table, UNTUNED, bool, True))
+    return Search(fields=lists, seeds=seeds, untuned=typed(table, UNTUNED, bool, True))
 
 
 def typed(table: Mapping[str, object], name: str, kind: type[T], default: T) -> T:
@@ -424,7 +418,7 @@ def write_study(study: Study) -> str:
         lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
     if study.search:
         untuned = None if study.search.untuned else False
-        own = {"random": study.search.random, "seeds": list(study.search.seeds), UNTUNED: untuned}
+        own = {"seeds": list(study.search.seeds), UNTUNED: untuned}
         lines += ["", "[search]  # on validation only", *_lines({**study.search.fields, **own})]
     return "\n".join(lines) + "\n"
 
