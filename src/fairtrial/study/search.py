@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
+
+import numpy as np
 
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
@@ -18,6 +20,7 @@ from fairtrial.recipe import apply_overrides
 from fairtrial.report.curves import trained_seconds
 from fairtrial.results.values import Choice, Comparison, SearchSummary, TaskVerdict
 from fairtrial.results.verdict_tables import VERDICTS
+from fairtrial.rng import generator_for
 from fairtrial.stored_study import FailedTrial, Settings, StoredSearch, TaskSearch, VariantSearch
 from fairtrial.study.design import METRIC, Search, Variant
 from fairtrial.study.folder import FAILED_TRIES
@@ -29,7 +32,27 @@ ByTry = dict[tuple[str, str, int], list[Trial]]  # task, variant, number of the 
 
 def tries_of(search: Search) -> Tries:
     """The settings to try, the same for every variant."""
-    return [dict(zip(search.fields, chosen, strict=True)) for chosen in itertools.product(*search.fields.values())]
+    if search.random is None:
+        values = [list(space) for space in search.fields.values() if isinstance(space, Sequence)]
+        return [dict(zip(search.fields, chosen, strict=True)) for chosen in itertools.product(*values)]
+    rng = generator_for(search.seeds[0], "search")
+    tries: Tries = []
+    for _ in range(50 * search.random):  # a small space may not hold so many different ones
+        drawn = {name: draw(space, rng) for name, space in search.fields.items()}
+        if drawn not in tries and len(tries) < search.random:
+            tries.append(drawn)
+    return tries
+
+
+def draw(space: object, rng: np.random.Generator) -> object:
+    """One of a list, or a number between two; what starts above 0 is drawn on a log scale unless told otherwise."""
+    if isinstance(space, Sequence):
+        return space[int(rng.integers(len(space)))]
+    assert isinstance(space, Mapping)
+    low, high = space["from"], space["to"]
+    on_logs = space.get("scale", "log" if low > 0 else "linear") == "log"
+    value = math.exp(rng.uniform(math.log(low), math.log(high))) if on_logs else rng.uniform(low, high)
+    return round(value) if type(low) is int and type(high) is int else float(f"{value:.4g}")
 
 
 def searched(plan: Plan) -> list[Variant]:

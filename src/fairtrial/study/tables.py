@@ -351,12 +351,14 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
-    check_known({key: 0 for key in table if key not in fields}, ("seeds", UNTUNED), "[search]")
-    lists: dict[str, list[object]] = {}
+    check_known({key: 0 for key in table if key not in fields}, ("random", "seeds", UNTUNED), "[search]")
+    random = table.get("random")
+    if random is not None and (type(random) is not int or random < 1):
+        raise BadInput(f"search.random = {random!r} must be a number of tries")
     for name, value in fields.items():
-        if not isinstance(value, list) or not value:
-            raise BadInput(f"search: {name} = {value!r} has no values to try", "give a list of values")
-        lists[name] = value
+        if not (isinstance(value, list) and value) and not (random and is_range(value)):
+            hint = 'give a list of values, or {from = 1e-4, to = 1e-2, scale = "log"} together with random = 8'
+            raise BadInput(f"search: {name} = {value!r} has no values to try", hint)
         if name.startswith("data."):
             hint = "a search chooses how to train; set it for all, under [set]"
             raise BadInput(f"search: {name} decides what is read, so nothing would be comparable", hint)
@@ -366,7 +368,15 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not fields:
         raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]')
     seeds = seeds_from(table.get("seeds", [1000]), "search.seeds")
-    return Search(fields=lists, seeds=seeds, untuned=typed(table, UNTUNED, bool, True))
+    return Search(fields=fields, random=random, seeds=seeds, untuned=typed(table, UNTUNED, bool, True))
+
+
+def is_range(value: object) -> bool:
+    if not isinstance(value, dict) or not {"from", "to"} <= value.keys() <= {"from", "to", "scale"}:
+        return False
+    low, high, scale = value["from"], value["to"], value.get("scale", "log")
+    numbers = isinstance(low, int | float) and isinstance(high, int | float)
+    return numbers and low < high and scale in ("log", "linear") and (low > 0 or value.get("scale") != "log")
 
 
 def typed(table: Mapping[str, object], name: str, kind: type[T], default: T) -> T:
@@ -418,7 +428,7 @@ def write_study(study: Study) -> str:
         lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
     if study.search:
         untuned = None if study.search.untuned else False
-        own = {"seeds": list(study.search.seeds), UNTUNED: untuned}
+        own = {"random": study.search.random, "seeds": list(study.search.seeds), UNTUNED: untuned}
         lines += ["", "[search]  # on validation only", *_lines({**study.search.fields, **own})]
     return "\n".join(lines) + "\n"
 
