@@ -744,7 +744,7 @@ def audit_data(
     with reading(data) as source, telling(quiet) as tell:
         audits = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, fields)]
     findings = tuple(finding for audit in audits for finding in audit.findings)
-    return Audit(name_of(data), findings, {audit.task: audit.to_dict() for audit in audits})
+    return Audit(name_of(data), findings, {audit.task: audit for audit in audits})
 
 
 def baseline(

@@ -103,7 +103,7 @@ def course(shared_data: Path, task: str) -> Any:
 
 def test_the_course_classifier_figures(shared_data: Path) -> None:
     recipe = course(shared_data, "classify")
-    status = audit_data(recipe).duplicates["test"].status
+    status = np.array(audit_data(recipe).sets["test"].status)
     wanted = {
         "unigram naive Bayes": (79.5, 88.0, 55.8),
         "naive Bayes": (90.1, 99.6, 63.8),

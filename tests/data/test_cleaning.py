@@ -26,10 +26,8 @@ def prints(folder: Path) -> dict[str, str]:
 
 def dirty(source: Path, task: str = "classify") -> dict[str, int]:
     """Contaminated items of each test set."""
-    found = audit_data(
-        with_settings(built_in_recipe("default", task), [f"data.source={source}", "data.validation=0"])
-    ).to_dict()
-    return {name: each["exact"] + each["near"] for name, each in found["sets"].items()}
+    found = audit_data(with_settings(built_in_recipe("default", task), [f"data.source={source}", "data.validation=0"]))
+    return {name: each.exact + each.near for name, each in found.sets.items()}
 
 
 @pytest.fixture

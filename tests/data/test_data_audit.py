@@ -12,6 +12,7 @@ import pytest
 from fairtrial.data.audit import audit_data
 from fairtrial.errors import BadInput
 from fairtrial.recipe import built_in_recipe, with_settings
+from fairtrial.typed import unstructure
 
 Write = Callable[..., Path]
 COLOURS = ("red", "blue", "green", "grey", "brown", "white", "black", "pink")
@@ -40,7 +41,8 @@ def jsonl(tmp_path: Path) -> Write:
 
 
 def audit(source: Path, task: str = "classify", *settings: str, name: str = "default") -> dict[str, Any]:
-    return audit_data(with_settings(built_in_recipe(name, task), [f"data.source={source}", *settings])).to_dict()
+    recipe = with_settings(built_in_recipe(name, task), [f"data.source={source}", *settings])
+    return unstructure(audit_data(recipe))
 
 
 def verdicts(found: dict[str, Any]) -> dict[tuple[str, str], str]:
@@ -102,7 +104,7 @@ def test_duplicates_of_carved_validation_count_as_known(jsonl: Write) -> None:
     """Validation is carved from train by the seed; the status of a test item must not depend on that."""
     source = jsonl(test=[row(number, "ab"[number % 2]) for number in range(50)])
     recipe = with_settings(built_in_recipe("default", "classify"), [f"data.source={source}"])
-    found = [audit_data(recipe, seed).to_dict() for seed in (0, 1)]
+    found = [unstructure(audit_data(recipe, seed)) for seed in (0, 1)]
     assert found[0]["sets"] == found[1]["sets"]
     assert found[0]["sets"]["test"]["exact"] == 50
 

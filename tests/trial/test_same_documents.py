@@ -114,9 +114,9 @@ def test_all_see_the_same_documents_and_tokens(recipe: Recipe, tmp_path: Path, f
         facts = calibrate_job(job, lambda *_: None, lambda: False)
         assert (facts.steps, facts.parameters) == (result.steps, result.parameters)
     assert eval_sets_of({"one": recipe}, 0).items == tests
-    audit = audit_data(recipe, seed).to_dict()
-    assert {name: found["items"] for name, found in audit["sets"].items()} == tests
-    assert audit["documents"]["train"] == trial.counts.documents["train"]
+    audit = audit_data(recipe, seed)
+    assert {name: copied.items for name, copied in audit.sets.items()} == tests
+    assert audit.documents["train"] == trial.counts.documents["train"]
 
     outcomes = Record.open(folder).outcomes()
     for arrays in baseline_outcomes(recipe, seed).values():

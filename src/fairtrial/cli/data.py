@@ -78,7 +78,7 @@ def ending_hung(time_limit: str) -> Iterator[None]:
 def audit_data(call: Call, json: Json = False) -> None:
     """Exits with 1 if a check is red."""
     audited = call(quiet=json)
-    print("\n".join(map(dumps, audited.data.values())) if json else audited)
+    print("\n".join(map(dumps, audited.to_json()["data"].values())) if json else audited)
     sys.exit(int(audited.level == "red"))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from statistics import median
 
@@ -19,6 +18,7 @@ from fairtrial.data.words import text_key
 from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
+from fairtrial.stored_study import DataAudit
 
 KeyOf = Callable[[Document], Hashable]  # equal for texts that are duplicates
 
@@ -49,39 +49,6 @@ CHECKS = {  # name and limit
 }
 
 
-@dataclass(frozen=True)
-class DataAudit:
-    """What was found in the data of a recipe."""
-
-    task: str
-    source: str
-    recipe: str
-    seed: int
-    documents: Mapping[str, int]  # of train and validation
-    duplicates: Mapping[str, Duplicates]  # by test set
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def level(self) -> str:
-        return worst(self.findings)
-
-    def to_dict(self) -> dict[str, object]:
-        """The content of a contamination.json, see docs/contamination.md."""
-        return {
-            "format": 1,
-            "task": self.task,
-            "source": self.source,
-            "recipe": self.recipe,
-            "seed": self.seed,
-            "level": self.level,
-            "documents": dict(self.documents),
-            "sets": {name: found.counts() | found.by_item() for name, found in self.duplicates.items()},
-            "findings": [finding.to_plain() for finding in self.findings],
-            "notes": list(self.notes),
-        }
-
-
 def audit_data(recipe: Recipe, seed: int = 0, on_progress: Callable[[str], None] = lambda what: None) -> DataAudit:
     """All checks on the data of a recipe."""
     on_progress("reading")
@@ -91,15 +58,17 @@ def audit_data(recipe: Recipe, seed: int = 0, on_progress: Callable[[str], None]
     on_progress(f"comparing {items:,} test items with {len(prepared.known):,} training documents")
     duplicates = prepared.copies
     on_progress("checking labels, vocabulary and drift")
+    findings = tuple(all_findings(prepared, duplicates))
     return DataAudit(
-        recipe.task,
-        recipe.data.source,
-        recipe.name,
-        seed,
-        {"train": len(splits.train), "validation": len(splits.validation)},
-        duplicates,
-        tuple(all_findings(prepared, duplicates)),
-        tuple(prepared.corpus.notes),
+        task=recipe.task,
+        source=recipe.data.source,
+        recipe=recipe.name,
+        seed=seed,
+        level=worst(findings),
+        documents={"train": len(splits.train), "validation": len(splits.validation)},
+        sets={name: copied.items() for name, copied in duplicates.items()},
+        findings=findings,
+        notes=tuple(prepared.corpus.notes),
     )
 
 

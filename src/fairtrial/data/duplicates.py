@@ -16,6 +16,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from fairtrial.data.words import make_table, text_key
+from fairtrial.stored_study import CopiedItems
+from fairtrial.typed import structure
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # status of an item; a contained one is near, and has a share
 GRAM = 3  # words
@@ -48,10 +50,10 @@ class Duplicates:
         items = {"items": len(self.status), "identical": self.identical}
         return {**items, "exact": exact, "near": near, "clean": clean, "share": share}
 
-    def by_item(self) -> dict[str, object]:
-        """The status of each item, and the shares of those that the rule of contained texts made near."""
+    def items(self) -> CopiedItems:
+        """With the status of each item, and the shares of those that the rule of contained texts made near."""
         contained = {str(number): round(float(self.share[number]), 3) for number in np.flatnonzero(self.share)}
-        return {"status": self.status.tolist(), "contained": contained}
+        return structure(CopiedItems, {**self.counts(), "status": self.status.tolist(), "contained": contained})
 
 
 def find_duplicates(known: Sequence[str], items: Sequence[str]) -> Duplicates:

@@ -19,11 +19,12 @@ from fairtrial.prepare import Prepared, prepare, recipes_for, tasks_of
 from fairtrial.progress import listening
 from fairtrial.recipe import Data
 from fairtrial.record import list_records
+from fairtrial.stored_study import DataAudit
 
 MOST_PAIRS = 25  # at a time
 LEAST_TEXTS, MOST_TELLING = 5, 10  # of telling words
 KINDS = {1: "exact", 2: "near"}
-READ: OrderedDict[tuple[str, str], tuple[Prepared, Plain]] = OrderedDict()
+READ: OrderedDict[tuple[str, str], tuple[Prepared, DataAudit]] = OrderedDict()
 MOST_READ = 3
 
 
@@ -63,7 +64,7 @@ def audit(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
         handle.send({"status": what})
 
     with listening(on_status):
-        prepared, facts = read(source, task)
+        prepared, audit = read(source, task)
     splits = prepared.splits
     sets = {"train": splits.train, "validation": splits.validation, **splits.tests}
     shown = {
@@ -77,21 +78,21 @@ def audit(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     }
     copies = {name: found.counts() for name, found in prepared.copies.items()}
     return {
-        "findings": facts["findings"],
-        "level": facts["level"],
-        "notes": facts["notes"],
+        "findings": [finding.to_plain() for finding in audit.findings],
+        "level": audit.level,
+        "notes": list(audit.notes),
         "sets": shown,
         "copies": copies,
         "telling": telling_words(splits.train, splits.class_names) if splits.labels else {},
     }
 
 
-def read(source: str, task: str) -> tuple[Prepared, Plain]:
+def read(source: str, task: str) -> tuple[Prepared, DataAudit]:
     """Read and audited once."""
     key = (source, task)
     if key not in READ:
-        facts = audit_data(source, task=task).data[task]
-        READ[key] = prepare(recipes_for(source, task, None, ())[0], 0), dict(facts)
+        audit = audit_data(source, task=task).data[task]
+        READ[key] = prepare(recipes_for(source, task, None, ())[0], 0), audit
     READ.move_to_end(key)
     while len(READ) > MOST_READ:
         READ.popitem(last=False)

@@ -10,7 +10,7 @@ from fairtrial.description import Cell, Description, Result, Table, row
 from fairtrial.finding import PASS, RED, Finding, shown_value, summary, worst
 from fairtrial.report.words import copies_text
 from fairtrial.results.sentences import counted
-from fairtrial.typed import structure
+from fairtrial.stored_study import DataAudit
 
 REPAIRABLE = ("D1", "D1n", "D1c")
 SEVERITY = {"red": "not_comparable", "amber": "remark"}  # colours of a page
@@ -27,7 +27,7 @@ class Audit(Result):
 
     what: str
     findings: tuple[Finding, ...]
-    data: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)  # of data: all facts, by task
+    data: Mapping[str, DataAudit] = field(default_factory=dict, repr=False)  # of data: by task
 
     @property
     def level(self) -> str:
@@ -59,7 +59,7 @@ class Audit(Result):
     def describe(self) -> Description:
         """What the checks found, in an encoder and in a decoder, or in data."""
         if self.data:
-            sections = [describe_data(found) for found in self.data.values()]
+            sections = [describe_data(each) for each in self.data.values()]
             return Description(sections=sections)
         titles = {"classify": "in an encoder", "lm": "in a decoder", "": ""}
         tables = (findings_table(title, [f for f in self.findings if f.task == task]) for task, title in titles.items())
@@ -69,21 +69,17 @@ class Audit(Result):
         return [finding.to_plain() for finding in self.findings]
 
 
-def describe_data(found: Mapping[str, object]) -> Description:
-    """`found`: what `audit_data` found for one task."""
-    findings = [Finding.from_plain(each) for each in structure(list[dict[str, object]], found["findings"])]
-    counts = structure(dict[str, int], found["documents"])
-    documents = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-    copies = structure(dict[str, dict[str, object]], found["sets"])
+def describe_data(audit: DataAudit) -> Description:
+    documents = ", ".join(f"{count:,} {name}" for name, count in audit.documents.items() if count)
     sentences = [
-        summary(findings),
-        f"{found['source']} (recipe {found['recipe'] or 'of your own'}: {documents})",
-        *(f"{name}: {copies_text(of_set)}" for name, of_set in copies.items()),
-        *(f"note: {note}" for note in structure(list[str], found["notes"])),
+        summary(audit.findings),
+        f"{audit.source} (recipe {audit.recipe or 'of your own'}: {documents})",
+        *(f"{name}: {copies_text(vars(copied))}" for name, copied in audit.sets.items()),
+        *(f"note: {note}" for note in audit.notes),
     ]
-    if any(finding.verdict == RED and finding.id in REPAIRABLE for finding in findings):
-        sentences.append(f"repair it with: fairtrial data clean --data {found['source']} --out FOLDER")
-    return Description(sentences, [findings_table("", findings)], str(found["task"]))
+    if any(finding.verdict == RED and finding.id in REPAIRABLE for finding in audit.findings):
+        sentences.append(f"repair it with: fairtrial data clean --data {audit.source} --out FOLDER")
+    return Description(sentences, [findings_table("", audit.findings)], audit.task)
 
 
 def findings_table(title: str, findings: Sequence[Finding]) -> Table:

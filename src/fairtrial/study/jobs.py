@@ -49,7 +49,6 @@ from fairtrial.stored_study import Calibration, DataAudit, StoredBaselines
 from fairtrial.training.loop import Loop
 from fairtrial.training.tasks import build_network
 from fairtrial.trial import load, resume_trial, run_trial
-from fairtrial.typed import structure
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
 WARM_STEPS = 2
@@ -215,8 +214,7 @@ def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> StoredBaselines:
 
 
 def contamination_job(job: Job, on_event: OnEvent, stop: Stop) -> DataAudit:
-    audited = audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed).to_dict()
-    return structure(DataAudit, {name: value for name, value in audited.items() if name != "format"})
+    return audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed)
 
 
 def portrait_job(job: Job, on_event: OnEvent, stop: Stop) -> Portrait:
