@@ -21,7 +21,7 @@ def write_checkpoint(folder: Path, kind: str, *, head: bool = True, **changes: A
         write_byte_pairs(folder)
         entries = 300
     else:
-        (folder / "vocab.txt").write_text("\n".join(MARKS + WORDS) + "\n")
+        write_word_pieces(folder, MARKS + WORDS)
         entries = len(MARKS + WORDS)
     if kind == "distilbert":
         config = transformers.DistilBertConfig(
@@ -48,12 +48,20 @@ def write_checkpoint(folder: Path, kind: str, *, head: bool = True, **changes: A
 
 def write_byte_pairs(folder: Path) -> None:
     """A RoBERTa-style vocabulary of bytes and a few merges, with its special tokens in RoBERTa's places."""
-    import json
-
-    from tokenizers import pre_tokenizers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("t", "h"), ("th", "e"), ("Ġ", "f"), ("g", "o"), ("o", "d")]
     names = ["<s>", "<pad>", "</s>", "<unk>", *letters, *("".join(pair) for pair in merges), "<mask>"]
-    (folder / "vocab.json").write_text(json.dumps({name: number for number, name in enumerate(names)}))
-    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(" ".join(pair) for pair in merges) + "\n")
+    inner = Tokenizer(models.BPE({name: number for number, name in enumerate(names)}, merges))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    inner.save(str(folder / "tokenizer.json"))
+
+
+def write_word_pieces(folder: Path, entries: list[str]) -> None:
+    """BERT's tokenizer: `##` before the pieces inside a word."""
+    from tokenizers import BertWordPieceTokenizer
+
+    BertWordPieceTokenizer({name: number for number, name in enumerate(entries)}).save(str(folder / "tokenizer.json"))

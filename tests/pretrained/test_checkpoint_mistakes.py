@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import MARKS, write_checkpoint
+from checkpoints import MARKS, write_checkpoint, write_word_pieces
 from safetensors.torch import load_file, save_file
 
 from fairtrial.errors import BadInput
@@ -45,7 +45,7 @@ def cut_short(folder: Path) -> None:
 
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 MISTAKES: list[tuple[Callable[[Path], object], str]] = [
-    (make_pickle_only, "is a pickle, which can run code"),
+    (make_pickle_only, "has no model.safetensors"),
     (cut_short, "not a valid safetensors file"),
     (tell_pool_badly, "not a JSON object"),
     (lambda folder: change_weights(folder, lambda weights: weights.pop(QUERY)), "query.weight' is missing"),
@@ -60,9 +60,9 @@ MISTAKES: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
     (lambda folder: (folder / "config.json").write_text("{"), "is damaged"),
     (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
-    (lambda folder: (folder / "vocab.txt").unlink(), "the checkpoint has no tokenizer"),
+    (lambda folder: (folder / "tokenizer.json").unlink(), "the checkpoint has no tokenizer.json"),
     (
-        lambda folder: (folder / "vocab.txt").write_text("\n".join(MARKS + [f"w{n}" for n in range(40)])),
+        lambda folder: write_word_pieces(folder, MARKS + [f"w{n}" for n in range(40)]),
         "the tokenizer has 45 entries, the weights have 25",
     ),
 ]

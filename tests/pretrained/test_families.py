@@ -49,23 +49,6 @@ def test_hidden_states_and_logits_equal_those_of_transformers(kind: str, tmp_pat
     assert (answer.logits[0] - answer.logits[1]).abs().max() > 1e-3  # the texts do make a difference
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
-def test_a_vocabulary_file_reads_like_the_familys_own_tokenizer(kind: str, tmp_path: Path) -> None:
-    import transformers
-
-    write_checkpoint(tmp_path, kind)
-    ours = read_checkpoint(tmp_path, Shape()).tokenizer
-    names = {"bert": "BertTokenizer", "roberta": "RobertaTokenizer", "distilbert": "BertTokenizer"}
-    theirs = getattr(transformers, names[kind]).from_pretrained(tmp_path)
-    texts = [*SENTENCES, "  The  film,, was GOOD!  ", "né à Ávila"]
-    assert ours.encode(texts) == [theirs(text)["input_ids"] for text in texts]
-    theirs.save_pretrained(tmp_path / "whole")  # writes tokenizer.json
-    for name in ("config.json", "model.safetensors"):
-        (tmp_path / "whole" / name).write_bytes((tmp_path / name).read_bytes())
-    assert (tmp_path / "whole" / "tokenizer.json").is_file()
-    assert read_checkpoint(tmp_path / "whole", Shape()).tokenizer.encode(texts) == ours.encode(texts)
-
-
 def test_a_checkpoint_without_a_head_starts_a_fresh_one(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, "bert", head=False)
     checkpoint = read_checkpoint(tmp_path, Shape())

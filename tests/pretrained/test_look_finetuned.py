@@ -74,4 +74,4 @@ def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
     (tmp_path / "bert").rename(tmp_path / "elsewhere")
     said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0, "--no-ablate")
     assert said.code == 0, said.err
-    assert "compared with a randomly initialized network instead" in said.out
+    assert "compared with a randomly initialized network instead" in " ".join(said.out.split())

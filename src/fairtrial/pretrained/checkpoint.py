@@ -19,11 +19,10 @@ import tokenizers
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor, nn
 
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.disk import load_json, read_json, sha256_of
+from fairtrial.disk import load_json, sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.record import Record
@@ -46,7 +45,6 @@ ACTIVATIONS = {
 }
 TABLE = "body.parts.learned.table.weight"
 WEIGHTS = "model.safetensors"
-PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
 
 
 @dataclass(frozen=True)
@@ -195,8 +193,10 @@ def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
     family, config = read_config(folder)
     path = folder / WEIGHTS
     if not path.is_file():
-        check_pickles(folder)
-        raise BadInput(f"{folder} has no {WEIGHTS}", "give the folder of a complete checkpoint")
+        code = f"AutoModel.from_pretrained('{folder}').save_pretrained('{folder}-safe')"
+        command = f'python -c "from transformers import AutoModel; {code}"'
+        hint = f"a pickle can run code when it is opened: if you trust its author, convert it once: {command}"
+        raise BadInput(f"{folder} has no {WEIGHTS}", hint)
     try:
         hf_weights = load(path.read_bytes())
     except (SafetensorError, OSError, ValueError, KeyError) as error:
@@ -214,7 +214,7 @@ def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
 
 def read_config(folder: Path) -> tuple[Family, dict[str, object]]:
     path = folder / "config.json"
-    hint = "an encoder is a folder with config.json, model.safetensors and tokenizer.json (or vocab files)"
+    hint = "an encoder is a folder with config.json, model.safetensors and tokenizer.json"
     if not path.exists():
         what = f"{folder} has no config.json" if folder.is_dir() else f"there is no folder {folder}"
         raise BadInput(what, hint)
@@ -233,16 +233,6 @@ def read_pool(folder: Path) -> str:
     pooling = load_json(path, "delete the folder 1_Pooling, or restore it")
     modes = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
     return "pool-" + next((pool for mode, pool in modes.items() if pooling.get(mode) is True), "first")
-
-
-def check_pickles(folder: Path) -> None:
-    """A pickle can run code when it is opened, so we never open one."""
-    for name in PICKLES:
-        if (folder / name).exists():
-            code = f"AutoModel.from_pretrained('{folder}').save_pretrained('{folder}-safe')"
-            command = f'python -c "from transformers import AutoModel; {code}"'
-            hint = f"if you trust its author, convert it once: {command} ; and copy the tokenizer's files beside it"
-            raise BadInput(f"{folder / name} is a pickle, which can run code when it is opened: refused", hint)
 
 
 def check_other_sizes(
@@ -266,7 +256,7 @@ def check_other_sizes(
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    inner = _inner(folder)
+    inner = read_inner(folder / "tokenizer.json")
     inner.no_padding()  # some are saved with a fixed length
     inner.no_truncation()
     vocabulary = inner.get_vocab()
@@ -286,55 +276,15 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     return Tokenizer(inner, facts)
 
 
-def _inner(folder: Path) -> tokenizers.Tokenizer:
-    saved, words, pieces = folder / "tokenizer.json", folder / "vocab.txt", folder / "vocab.json"
-    if saved.is_file():
-        try:
-            return tokenizers.Tokenizer.from_file(str(saved))
-        except Exception as error:  # the library raises bare Exception
-            raise BadInput(f"is not a valid tokenizer.json ({error})", path=saved) from error
-    if words.is_file():
-        return _word_pieces(words)
-    if pieces.is_file() and (folder / "merges.txt").is_file():
-        return _byte_pairs(pieces, folder / "merges.txt")
-    hint = "it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt"
-    raise BadInput("the checkpoint has no tokenizer", hint)
-
-
-def _word_pieces(path: Path) -> tokenizers.Tokenizer:
-    """BERT's word pieces: `##` before those inside a word."""
-    settings = read_json(path.with_name("tokenizer_config.json"))
-    # str.splitlines would also split at rarer separators inside an entry, and shift all that follow
-    entries = [line.removesuffix("\r") for line in path.read_bytes().decode().split("\n")]
-    entries = entries[:-1] if entries[-1] == "" else entries
-    vocabulary = {word: number for number, word in enumerate(entries)}
-    if missing := [mark for mark in ("[UNK]", "[CLS]", "[SEP]") if mark not in vocabulary]:
-        raise BadInput(f"has no entry {missing[0]}", path=path)
-    inner = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    lower, accents = bool(settings.get("do_lower_case", True)), settings.get("strip_accents")
-    inner.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=accents, handle_chinese_chars=True)
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    marks = [(mark, vocabulary[mark]) for mark in ("[CLS]", "[SEP]")]
-    pair = "[CLS] $A [SEP] $B:1 [SEP]:1"
-    inner.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair=pair, special_tokens=marks)
-    inner.decoder = decoders.WordPiece()
-    return inner
-
-
-def _byte_pairs(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
-    """RoBERTa's: GPT-2's byte pairs with <s> and </s> around a text."""
+def read_inner(path: Path) -> tokenizers.Tokenizer:
+    if not path.is_file():
+        code = f"AutoTokenizer.from_pretrained('{path.parent}').save_pretrained('{path.parent}')"
+        hint = f'write it once: python -c "from transformers import AutoTokenizer; {code}"'
+        raise BadInput("the checkpoint has no tokenizer.json", hint)
     try:
-        model = models.BPE.from_file(str(vocabulary), str(merges))
+        return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises bare Exception
-        raise BadInput(f"is not a vocabulary of byte pairs ({error})", path=vocabulary) from error
-    inner = tokenizers.Tokenizer(model)
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = decoders.ByteLevel()
-    start, stop = inner.token_to_id("<s>"), inner.token_to_id("</s>")
-    if start is None or stop is None:
-        raise BadInput("has no entries <s> and </s>", path=vocabulary)
-    inner.post_processor = processors.RobertaProcessing(("</s>", stop), ("<s>", start), add_prefix_space=False)
-    return inner
+        raise BadInput(f"is not a valid tokenizer.json ({error})", path=path) from error
 
 
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
