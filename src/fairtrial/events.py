@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from fairtrial.finding import Finding
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.stored import BaselineScores, Metrics, TrialResult
 from fairtrial.stored_study import PlanSummary
@@ -247,14 +246,6 @@ class JobScoring(JobEvent):
 class JobNotice(JobEvent):
     kind: ClassVar[str] = "notice"
     text: str
-
-
-@dataclass(frozen=True)
-class JobFinding(JobEvent):
-    """One check of an audit has ended."""
-
-    kind: ClassVar[str] = "finding"
-    finding: Finding
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from fairtrial.stored import read_document
 from fairtrial.typed import Count, Positive
 
 Settings = Mapping[str, object]  # recipe fields by their dotted names
-Layers = list[list[list[list[float | None]]]]  # [layer head query key]
 
 
 @dataclass(frozen=True)
@@ -141,16 +140,6 @@ class DataAudit:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
     mark: str = ""
-
-
-@dataclass(frozen=True)
-class StoredMaps:
-    """maps.json: attention of each variant on one sentence, by task."""
-
-    sentence: str = ""
-    words: tuple[str, ...] = ()
-    words_of: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)  # parts may add vectors
-    variants: Mapping[str, Mapping[str, Layers | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ from client import until
 VIEWS = {  # address -> what is there once it is shown
     "/": "td a",
     "/playground?a=lm&b=classify&off_b=0.1": "[data-side=b] >> text=Off: 0.1",
-    "/playground?a=study/trials/classify/rope&b=classify&b0=1": "[data-side=b] .maps canvas",
+    "/playground?a=study/trials/classify/rope/seed-0&b=classify&b0=1": "[data-side=b] .maps canvas",
     "/playground?a=nothing": ".problem",
     "/study": "main li a",
     "/study?study=study&metric=log+loss&single=1": ".item",
     "/parts?part=alibi": "figure svg",
     "/puzzles": ".plane .key",
     "/puzzles?ask=average&wanted=0,5": ".chip.red",
-    "/data?source=sotu&task=classify": ".pair mark",
 }
 OTHER_SCREENS = [("dark", 1280), ("light", 390), ("light", 2560)]
 # all that can be used and seen now; what is inside a closed <details> has no boxes

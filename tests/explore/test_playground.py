@@ -68,14 +68,6 @@ def test_what_cannot_be_answered_is_said(client: Client) -> None:
         assert reply.json["what"]
 
 
-def test_a_head_is_measured_on_the_test_set(client: Client, shelf: Path) -> None:
-    *progress, last = client.events("measure", {"model": "classify", "test": "test"})
-    effects = ft.load(shelf / "classify").look([TEXT]).effects
-    assert [row["without"] for row in last["effects"]] == [each.without for each in effects if each.test == "test"]
-    assert progress
-    assert client.ask("effects", {"model": "classify"}).json["effects"] == last["effects"]
-
-
 def test_a_newer_question_ends_the_older_one() -> None:
     begun: list[str] = []
     busy = threading.Event()

@@ -1,4 +1,4 @@
-"""Study, parts, puzzles and data: the page shows what Python says, and a person can use every view."""
+"""Study, parts and puzzles: the page shows what Python says, and a person can use every view."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from client import WHILE_RUNNING, Client, until
 
 import fairtrial as ft
 from fairtrial import puzzles
-from fairtrial.explore.data import marked
 from fairtrial.explore.requests import RequestParams, plain, to_json
 from fairtrial.model.part import parts
 from fairtrial.results.verdict_file import read_verdict
@@ -29,7 +27,6 @@ DECIDING = {"kind", "state", "task", "verdict", "level", "metric", "items", "set
 MARKED = {
     "/": "td a", f"/playground?a=lm{quote(HOSTILE)}&b=classify{quote(HOSTILE)}": "[data-side=b] .maps canvas",
     "/study?study=study": ".item", "/parts?part=alibi": "figure svg", "/puzzles": "text=possible",
-    "/data?source=sotu&task=classify": ".pair mark",
 }  # fmt: skip
 HANGING = """
 import os, time
@@ -70,10 +67,8 @@ def test_a_study_is_compared_as_its_verdict_says(client: Client, study: str, she
         assert (shown["mean"], shown["low"], shown["high"]) == pytest.approx((mean.estimate, mean.low, mean.high))
     explored = client.ask("compare", {"study": study, "metric": "log loss"}).json
     assert explored["verdict"] is None  # the control: it is no claim
-    few, many = (client.ask("power", {"study": study, "seeds": seeds}).json["smallest"] for seeds in (3, 30))
-    assert many < few
-    for asked in ({"metric": "x"}, {"set": "../x"}, {"variant": "none"}, {"seeds": 1}):
-        assert client.ask("power", {"study": study, **asked}).status == 400
+    for asked in ({"metric": "x"}, {"set": "../x"}, {"variant": "none"}):
+        assert client.ask("compare", {"study": study, **asked}).status == 400
 
 
 def test_items_show_every_seed(client: Client, study: str, shelf: Path) -> None:
@@ -88,15 +83,6 @@ def test_items_show_every_seed(client: Client, study: str, shelf: Path) -> None:
     assert [row["variant"][0]["answer"] for row in told["rows"]] == given
     gains = [abs(row["gain"]) for row in client.ask("items", {"study": study, "items": "all"}).json["rows"]]
     assert gains == sorted(gains, reverse=True)
-
-
-def test_all_seeds_read_one_text(client: Client, study: str, shelf: Path) -> None:
-    text, name = "we will not forget", f"{study}/trials/classify/rope"
-    told = client.ask("read", {"model": name, "text": text}).json
-    each = [ft.load(shelf / name / f"seed-{seed}").predict(text).predictions[0].shares for seed in range(2)]
-    assert told["answer"]["by_seed"] == [list(shares) for shares in each]
-    assert told["answer"]["shares"] == pytest.approx(np.mean(each, 0))
-    assert told["maps"]["spread"]
 
 
 def test_every_part_can_be_drawn(client: Client) -> None:
@@ -133,38 +119,16 @@ def test_puzzles_are_solved_as_python_solves_them(client: Client) -> None:
         assert client.ask("solve", {"keys": bad, "shares": [[1]]}).status == 400
 
 
-def test_copies_are_shown_and_cleaned(client: Client, shelf: Path) -> None:
-    source = str(shelf / "speechesdataset")
-    assert source in [each["source"] for each in client.ask("sources").json["sources"]]
-    *_, told = client.events("audit", {"source": "sotu", "task": "classify"})
-    copies = sum(each["exact"] + each["near"] for each in told["copies"].values())
-    pairs = client.ask("pairs", {"source": "sotu", "task": "classify"}).json
-    assert pairs["count"] == copies > 0
-    assert "".join(piece for piece, shared in marked("to be or not", "Or To be, or")[0] if shared) == "to be or"
-    before = {path.name for path in shelf.iterdir()}
-    reply = client.ask("clean", {"source": source})
-    assert reply.status == 200, reply.body
-    new = {path.name for path in shelf.iterdir()} - before
-    assert new == {"speechesdataset-clean"}
-    shutil.rmtree(shelf / "speechesdataset-clean")
-    for other in ("/etc", str(shelf.parent), "~"):
-        for question in ("pairs", "clean", "audit"):
-            reply = client.ask(question, {"source": other})
-            assert reply.status == 400 or b'"error"' in reply.body
-
-
-def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, shelf: Path) -> None:
+def test_a_person_uses_study_parts_and_puzzles(open_page: Any, study: str) -> None:
     page = open_page(f"/study?study={study}")
     page.wait_for_selector(".item")
     page.get_by_label("Metric").select_option("log loss")
     page.wait_for_selector("text=Not what the verdict is about")
-    page.get_by_label("Seeds", exact=True).fill("30")
-    until(lambda: "30 seeds" in page.inner_text(".seen"))
     page.get_by_label("single seeds").check()
     wanted = page.locator(".item p").first.inner_text().split(" ", 1)[1]
     page.get_by_label("Containing").fill(wanted[:30])
     until(lambda: wanted[:30].lower() in page.locator(".item p").last.inner_text().lower())
-    until(lambda: {"seeds=30", "metric=log+loss"} <= set(page.evaluate("location.search")[1:].split("&")))
+    until(lambda: "metric=log+loss" in page.evaluate("location.search"))
     page.get_by_role("link", name="Parts").click()
     page.wait_for_selector("figure svg")
     page.get_by_label("Part", exact=True).select_option("window")
@@ -201,12 +165,6 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     page.get_by_label("layer 1: attention map").focus()
     page.keyboard.press("ArrowDown")
     page.wait_for_selector("text=Layer 1: “x”")
-    page.get_by_role("link", name="Data").click()
-    page.wait_for_selector(".pair mark")  # the embedded speeches
-    page.get_by_label("Source").select_option(str(shelf / "speechesdataset"))
-    page.wait_for_selector("text=No such copies")
-    page.go_back()
-    page.wait_for_selector(".pair mark")
     page.goto(page.evaluate("location.origin") + f"/study?study={study}")
     page.get_by_role("link", name="read it in the playground").first.click()
     page.wait_for_selector("[data-side=b] .maps canvas")
@@ -225,9 +183,8 @@ def test_what_is_copied_runs(
     plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average", "mix", "replace")]
     views = {
         "/": "td a", "/playground?a=lm&b=classify": "[data-side=b] .maps canvas",
-        f"/playground?a={study}/trials/classify/rope": ".maps canvas", f"/study?study={study}": ".item",
+        f"/study?study={study}": ".item",
         "/parts?part=window&o_size=3": "figure svg", **dict.fromkeys(plane, ".chip.pass"),
-        f"/data?source={quote(str(shelf / 'speechesdataset'))}&task=classify": "text=No such copies",
     }  # fmt: skip
     for view, ready in views.items():
         page.goto(page.evaluate("location.origin") + view)
@@ -260,23 +217,6 @@ def test_what_is_copied_runs(
             assert kind != "JSON" or json.loads(content)
 
 
-@pytest.mark.parametrize("stopped_before", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_person_runs_a_passport(open_page: Any, stopped_before: bool, audits_here: None) -> None:
-    page = open_page("/parts?part=window")
-    page.get_by_role("button", name="Run the passport").click()
-    page.wait_for_selector("text=running …")
-    page.wait_for_selector(".passport .chip.pass >> nth=0")
-    if stopped_before:
-        page.get_by_role("button", name="Stop").click()
-        page.wait_for_selector("text=Stopped after")
-        page.get_by_role("button", name="Run the passport").click()
-    page.wait_for_selector(".passport [role=status] .chip")
-    findings = ft.audit("window").findings
-    assert f"{len(findings)} checks" in page.inner_text(".passport [role=status]")
-    shown = page.locator(".passport tbody tr").all_inner_texts()
-    assert [text.split()[0] for text in shown] == [finding.id for finding in findings]
-
-
 def test_a_part_that_hangs_is_killed(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all that it started: when nobody waits any more, and when its time is up."""
     pids = tmp_path / "pids"
@@ -292,25 +232,15 @@ def test_a_part_that_hangs_is_killed(shelf: Path, tmp_path: Path, monkeypatch: p
 
     with ft.explore(shelf, port=0, browser=False, plugins=[tmp_path / "hanging.py"]) as explorer:
         client = Client(explorer)
-        line = client.open("passport", {"part": "hanging"})
-        assert b"begin" in line.getresponse().readline()
-        until(lambda: len(running()) == 3)  # its own process, and the two that prove determinism
+        line = client.open("draw", {"part": "hanging"})
+        until(lambda: len(running()) == 1)
         line.close()
-        until(lambda: not running())
-        monkeypatch.setattr(sys.modules["fairtrial.explore.parts"], "PASSPORT_SECONDS", 1.0)
         monkeypatch.setattr(sys.modules["fairtrial.explore.parts"], "DRAWING_SECONDS", 1.0)
         reply = client.ask("draw", {"part": "hanging"})
         assert (reply.status, "took longer" in reply.json["what"]) == (503, True)
-        until(lambda: not running())
-        begin, last = client.events("passport", {"part": "hanging"})
-        assert "begin" in begin
-        assert last["error"]["kind"] == "TooSlow"
-        until(lambda: not running())
+        until(lambda: not running(), 30)
         monkeypatch.undo()
-        line = client.open("passport", {"part": "none"})  # the lane is free
-        reply = line.getresponse()
-        assert any(b'"finding"' in reply.readline() for _ in range(10))
-        line.close()
+        assert client.ask("draw", {"part": "alibi"}).status == 200  # the lane is free
     parts.drop("hanging")
 
 
@@ -369,10 +299,9 @@ def test_markup_in_every_field_is_shown_as_text(
         page.wait_for_selector("main h1, main .problem")
         if not every:
             page.wait_for_selector(ready)
-            for name in ("Generate", "Run the passport", "Measure each head"):
-                for button in page.get_by_role("button", name=name).all():
-                    button.click()
-                    button.wait_for(state="attached")
+            for button in page.get_by_role("button", name="Generate").all():
+                button.click()
+                button.wait_for(state="attached")
             until(lambda: count(page) >= 3)  # the control: it is shown
         page.wait_for_timeout(500)
         assert page.locator("img, iframe, object, main script, [onerror], a[href^='javascript:']").count() == 0, view
@@ -389,7 +318,7 @@ def test_names_and_texts_on_disk_are_shown_as_text(open_page: Any, shelf: Path) 
     try:
         page = open_page("/")
         page.wait_for_selector("text=onerror")
-        views = "playground?a=classify&text ?filter study?study puzzles?words parts?part data?source"
+        views = "playground?a=classify&text ?filter study?study puzzles?words parts?part"
         for view in views.split():
             page.goto(f"{page.evaluate('location.origin')}/{view}={quote(HOSTILE)}")
             page.wait_for_selector("main h1, main .problem")

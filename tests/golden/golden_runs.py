@@ -451,7 +451,8 @@ def differences(stored: dict[str, Any], made: dict[str, Any], *, exact: bool) ->
         if len(tensors_now) != len(stored.get("tensors", {})):
             found.append(f"{len(stored.get('tensors', {}))} tensors were there, now {len(tensors_now)}")
     for key in ("files", "names"):
-        before, after = sorted(map(renamed, stored.get(key, []))), sorted(map(renamed, made.get(key, [])))
+        before = sorted(renamed(name) for name in stored.get(key, []) if not GONE.match(name))
+        after = sorted(map(renamed, made.get(key, [])))
         if before != after:
             found.append(f"{key}: only before {set(before) - set(after)}, only now {set(after) - set(before)}")
     return found

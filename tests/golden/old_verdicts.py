@@ -20,6 +20,7 @@ GONE = re.compile(
     r"|.*more_seeds_for_observed)"
     r"|(json/\d|contamination\.json/[^/]+)/findings/D6[fs] "
     r"|plan\.json/(items|ground)/"  # the verdict and the data audit tell them
+    r"|maps\.json"  # `look` draws maps
 )
 KINDS = {VerdictKind.EQUIVALENT: "same", VerdictKind.UNDECIDED: "undetected"}
 STANDINGS = {VerdictKind.BETTER: "beats", VerdictKind.WORSE: "loses", VerdictKind.NOT_COMPARABLE: "not_comparable"}

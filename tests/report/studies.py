@@ -43,7 +43,6 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
             place = folder / "passports" / task / "fade.json"
             place.parent.mkdir(parents=True)
             write_document(place, {"what": "fade", "code": "", "passed": False, "findings": [leak(task)]})
-    write_document(folder / "maps.json", maps(variants))
     write_document(folder / "parameters.json", {task: {name: ledger() for name in variants} for task in tasks})
     return folder
 
@@ -134,19 +133,6 @@ def events(task: str, gain: float, seed: int, steps: int = 400) -> str:
             loss = 0.2 + 1.1 * left + abs(rng.normal(0, 0.05))
             lines.append({"event": "step", "step": step, "loss": loss, "learning_rate": 0.001})
     return "".join(json.dumps(line) + "\n" for line in lines)
-
-
-def maps(variants: list[str], layers: int = 4, heads: int = 2) -> dict[str, Any]:
-    rng = np.random.default_rng(7)
-    words = SENTENCE.split()
-    size = len(words)
-    found: dict[str, Any] = {"classify": {}, "lm": {}}
-    for variant in variants:
-        near = -0.4 * np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-        scores = np.exp(rng.normal(0, 1.2, (layers, heads, size, size)) + near)
-        for task, seen in (("classify", scores), ("lm", np.tril(scores))):
-            found[task][variant] = (seen / seen.sum(-1, keepdims=True)).round(4).tolist()
-    return {"sentence": SENTENCE, "words": words, "variants": found}
 
 
 def ledger() -> list[dict[str, Any]]:

@@ -34,14 +34,10 @@ from fairtrial.report.charts import (
     band_chart,
     band_of,
     interval_strip,
-    large_map,
     map_shapes,
     mark_labels,
-    mean_over_heads,
     shade,
-    small_map,
     svg,
-    without_future,
 )
 from fairtrial.report.plots import written
 
@@ -128,8 +124,6 @@ def test_names_are_escaped_in_every_chart() -> None:
         interval_strip(IntervalRow(HOSTILE, 1.0), HOSTILE, Scale(0.0, 2.0), seeds=[HOSTILE]),
         *map(svg, every_chart(HOSTILE)),
         band_chart([band_of(HOSTILE, 1, [curve, curve])], title=HOSTILE, unit=HOSTILE),
-        small_map(HOSTILE, HOSTILE, [[1.0]], [HOSTILE]),
-        large_map(HOSTILE, HOSTILE, 1, [HOSTILE]),
     ]
     for chart in drawn:
         assert "<script" not in chart
@@ -195,20 +189,6 @@ def test_shades_grow_with_the_weight() -> None:
     found = [shade(value / 100) for value in range(101)]
     assert found == sorted(found)
     assert (found[1], found[100]) == (1, SHADES)
-
-
-def test_a_decoders_future_is_hidden_and_an_encoders_is_not() -> None:
-    decoder = [[[[1.0, 0.0], [0.5, 0.5]]]]
-    encoder = [[[[0.7, 0.3], [0.5, 0.5]]]]
-    assert without_future(decoder) == [[[[1.0, None], [0.5, 0.5]]]]
-    assert without_future(encoder) == encoder
-    assert mean_over_heads([[[1.0, None]], [[0.5, None]]]) == [[0.75, None]]
-
-
-def test_a_map_speaks_its_strongest_link() -> None:
-    drawn = small_map("m", "rope, layer 0, head 1", [[0.2, 0.8], [0.6, 0.4]], ["we", "will"])
-    assert "strongest link we to will, 80%; on the word itself 30% on average" in drawn
-    assert large_map("m", "x", 2, ["we", "will"]).count(">will</text>") == 2
 
 
 def test_marks_have_as_few_digits_as_keep_them_apart() -> None:

@@ -76,10 +76,6 @@ def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) 
     assert task["audits"]["again"] == {"level": "pass", "failed": [], "accepted": False}
     assert task["test_reuse"]["learned"]["obama"]["reads"] == 6  # once for each seed
     assert "Kneser-Ney trigram" in task["baseline_scores"]
-    maps = json.loads((folder / "maps.json").read_text())
-    weights = torch.tensor(maps["variants"]["lm"]["learned"])
-    assert weights.shape[2] == weights.shape[3] == len(maps["words_of"]["lm"]["learned"])
-    assert torch.allclose(weights.sum(-1), torch.ones(()), atol=0.01)
     parameters = json.loads((folder / "parameters.json").read_text())
     assert sum(row["count"] for row in parameters["lm"]["learned"]) == task["cost"]["learned"]["parameters"]
     assert "<html" in (folder / "report.html").read_text()
@@ -181,7 +177,7 @@ def test_a_folder_with_another_study_is_refused_and_left_alone(copied: tuple[Stu
 def test_a_killed_study_goes_on_to_the_same_verdict(same_twice: tuple[Study, Path], copied: tuple[Study, Path]) -> None:
     whole, folder = same_twice[1], copied[1]
     shutil.rmtree(folder / "trials" / "classify")
-    for name in ("verdict.json", "maps.json", "report.html"):
+    for name in ("verdict.json", "parameters.json", "report.html"):
         (folder / name).unlink()
     process, done = Forked("study", folder, "--json"), 0
     while done < 3:

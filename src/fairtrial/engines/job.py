@@ -12,7 +12,6 @@ from fairtrial.errors import BadInput, DiskTrouble, FairtrialError, Interrupted,
 from fairtrial.events import JobEvent, JobStarted
 from fairtrial.finding import Passport
 from fairtrial.registry import did_you_mean
-from fairtrial.stored_study import Layers
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,6 @@ class AuditedVariant:
 
 
 @dataclass(frozen=True)
-class Portrait:
-    """Attention maps of one sentence; empty of a network that offers none."""
-
-    words: tuple[str, ...] = ()
-    weights: Layers | None = None
-
-
-@dataclass(frozen=True)
 class Drawing:
     """A part that is to be drawn: its options, in a network of this size."""
 
@@ -53,8 +44,7 @@ class Drawing:
 @dataclass(frozen=True)
 class Job:
     key: tuple[str, ...]  # who it is for: task, variant, seed
-    # trial, calibrate, passport, part, drawing, baselines, contamination, portrait: `<kind>_job` in
-    # study.jobs
+    # trial, calibrate, passport, drawing, baselines, contamination: `<kind>_job` in study.jobs
     kind: str
     recipe: str = ""  # TOML
     seed: int = 0
@@ -63,9 +53,7 @@ class Job:
     seconds: float | None = None  # it is stopped when it takes longer
     # what only some kinds ask for
     subjects: tuple[AuditSubject, ...] = ()  # passport
-    part: str = ""  # part
     drawing: Drawing | None = None
-    sentence: str = ""  # portrait
     mark: str = ""  # baselines: what they depend on
 
 

@@ -1,4 +1,4 @@
-"""The explorer: records, studies, parts, puzzles and data, to be touched in a browser on this machine."""
+"""The explorer: records, studies, parts and puzzles in a browser on this machine."""
 
 from __future__ import annotations
 

@@ -128,16 +128,6 @@ class Library:
             raise NotThere("this folder is not a study")
         return StudyFiles.open(path)
 
-    def variant(self, name: str) -> list[str]:
-        """The names of one variant's finished records, in the order of seeds: of `STUDY/trials/TASK/VARIANT`."""
-        path = self.place(name)
-        seeds = [each for each in os.listdir(path) if each.startswith("seed-") and each[5:].isdecimal()]
-        found = [f"{name}/{each}" for each in sorted(seeds, key=lambda each: int(each[5:]))]
-        found = [each for each in found if (self.root / each / "result.json").is_file()]
-        if not found:
-            raise NotThere("this folder has no finished records of a variant")
-        return found
-
     def allows(self, source: str) -> bool:
         """Whether data may be read: the embedded ones, those inside the folder, those that the user named."""
         if source == "sotu" or source in self.data:

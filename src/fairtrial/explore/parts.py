@@ -1,4 +1,4 @@
-"""The parts view's answers: every part with its options, drawn; and its passport, check by check."""
+"""The parts view's answers: every part with its options, drawn."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from fairtrial import catalogue
-from fairtrial.engines import Drawing, Job, JobResult, OnEvent, open_engine, run_job
-from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.events import JobEvent, JobFinding
+from fairtrial.engines import Drawing, Job, JobResult, open_engine, run_job
+from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
 from fairtrial.explore.requests import JobHandle, Plain, RequestParams, TooSlow
 from fairtrial.model import parts as registered
 from fairtrial.plugins import keep_written
 
-PASSPORT_SECONDS, DRAWING_SECONDS = 300.0, 15.0  # a part of a user's own may hang
+DRAWING_SECONDS = 15.0  # a part of a user's own may hang
 
 
 def parts(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
@@ -67,33 +66,19 @@ def draw(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     if registered.find(name).__module__.startswith("fairtrial.parts"):
         result = run_job(job, lambda event: None, handle.ended.is_set)
     else:
-        result = in_a_process(library, job, lambda event: None, handle)
+        result = in_a_process(library, job, handle)
     if not isinstance(result.value, tuple):
         raise (TooSlow if result.late else BadInput)(f"{name} cannot be drawn with these options: {result.error}")
     return {"pictures": [asdict(picture) | {"range": picture.range} for picture in result.value]}
 
 
-def passport(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
-    """Each check as it ends."""
-    name = named(params)
-
-    def on_event(event: JobEvent) -> None:
-        handle.send({event.kind: event.finding.to_plain() if isinstance(event, JobFinding) else {}})
-
-    job = Job(("part", name), "part", seconds=PASSPORT_SECONDS, part=name)
-    result = in_a_process(library, job, on_event, handle)
-    if result.value is None:
-        raise (TooSlow if result.late else FairtrialError)(f"the passport of {name} was not finished: {result.error}")
-    return {"level": result.value}
-
-
-def in_a_process(library: Library, job: Job, on_event: OnEvent, handle: JobHandle) -> JobResult:
+def in_a_process(library: Library, job: Job, handle: JobHandle) -> JobResult:
     """A part of a user's own may hang or crash: its process is killed when it takes too long or when nobody waits any
     more."""
     with tempfile.TemporaryDirectory(prefix="fairtrial-part-") as folder:
         files = [*map(str, library.plugins), *(str(each) for each in written(job.key[1], Path(folder)))]
         job = replace(job, plugins=tuple(files))
-        results = list(open_engine("cores", 1).run([job], on_event, handle.ended.is_set))
+        results = list(open_engine("cores", 1).run([job], lambda event: None, handle.ended.is_set))
     handle.check()
     return results[0] if results else JobResult(job, error="it was stopped")
 

@@ -29,7 +29,7 @@ from fairtrial.explore.guard import RequestTimeout, TooLarge
 from fairtrial.explore.library import Library, NotThere
 from fairtrial.explore.requests import JobHandle, Pool, RequestParams, Stale, TooMuch, TooSlow, to_json
 
-VIEWS = ("library", "playground", "study", "parts", "puzzles", "data")
+VIEWS = ("library", "playground", "study", "parts", "puzzles")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 JSON, STREAM = "application/json", "text/event-stream"
 LIVE_SECONDS = 1.0  # between two looks at the folder
@@ -56,24 +56,16 @@ QUESTIONS = {
     "library": Question("library:listing", "files"),
     "study": Question("study:overview"),
     "compare": Question("study:compared"),
-    "power": Question("study:power"),
     "items": Question("study:items"),
     "curves": Question("study:curves"),
     "parts": Question("parts:parts"),
     "draw": Question("parts:draw"),
-    "passport": Question("parts:passport", "long", stream=True),
     "solve": Question("puzzles:solve"),
     "course": Question("puzzles:course"),
     "head": Question("puzzles:head"),
-    "sources": Question("data:sources"),
-    "audit": Question("data:audit", "long", stream=True),
-    "pairs": Question("data:pairs", "long"),
-    "clean": Question("data:cleaned", "long"),
     "models": Question("playground:models"),
     "read": Question("playground:read"),
     "generate": Question("playground:generate", "quick", stream=True),
-    "effects": Question("playground:effects"),
-    "measure": Question("playground:measure", "long", stream=True),
 }
 
 

@@ -1,4 +1,4 @@
-"""The study view's answers: any comparison of a finished study, its items one by one, its curves, and its power.
+"""The study view's answers: any comparison of a finished study, its items one by one, and its curves.
 
 The verdict is what verdict.json says. What is chosen here beside it (another test set, metric, subset or pair) is for
 ideas, not for claims, and every answer says which of the two it is."""
@@ -21,15 +21,11 @@ from fairtrial.results.sentences import difference_words
 from fairtrial.results.values import Comparison, Score, TaskVerdict, Verdict
 from fairtrial.results.verdict_tables import comparison_numbers
 from fairtrial.statistics import (
-    ALPHA,
-    LOOKS,
     Contrast,
     SetOutcomes,
     as_comparison,
     compare,
-    decide_family,
     margin_for,
-    reach_of,
     score,
     subsets,
 )
@@ -95,7 +91,7 @@ def opened(library: Library, params: RequestParams) -> Opened:
 def overview(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """The verdict's first screen, and what may be chosen."""
     study = opened(library, params)
-    verdict, plan = study.verdict, study.files.plan
+    verdict = study.verdict
     tasks = {}
     for name, task in verdict.tasks.items():
         tasks[name] = {
@@ -105,17 +101,12 @@ def overview(library: Library, params: RequestParams, handle: JobHandle) -> Plai
             "metrics": metrics_of(task),
             "comparisons": [comparison_numbers(each) for each in task.comparisons],
         }
-    looks = [{"seeds": look.seeds, "alpha": look.alpha} for look in LOOKS]
     return {
         "name": verdict.name,
         "baseline": verdict.baseline,
         "folder": str(study.files.folder),
         "sentences": unstructure(verdict.sentences),
         "tasks": tasks,
-        "look": unstructure(verdict.look),
-        "looks": looks,
-        "until_clear": verdict.until_clear,
-        "planned": list(plan.looks),
     }
 
 
@@ -192,18 +183,6 @@ class Chosen:
         metric = self.contrast.metric.name
         return margin_for(metric, self.judged.margin, self.outcomes[1])
 
-    @property
-    def smallest(self) -> float | None:
-        """The difference that this study finds in 4 of 5 cases, from the standard error of its own test."""
-        (judged,) = decide_family([self.contrast], [self.least], self.level)
-        return judged.decision.detectable
-
-    @property
-    def level(self) -> float:
-        """The share of false alarms that decides one comparison of the family."""
-        look = self.study.verdict.look
-        return (look.alpha if look else ALPHA) / max(1, len(self.judged.comparisons))
-
 
 def compared(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Two variants on one test set, metric and subset: scores, difference, interval."""
@@ -231,7 +210,6 @@ def compared(library: Library, params: RequestParams, handle: JobHandle) -> Plai
         "high": high,
         "p": test and test.p,
         "by_seed": test and test.by_seed,
-        "smallest": chosen.smallest,
         "shares": test and test.variance_shares,
         "why_not": [reason.text for reason in found.not_comparable],
         "least_difference": least,
@@ -245,35 +223,6 @@ def compared(library: Library, params: RequestParams, handle: JobHandle) -> Plai
 def score_numbers(found: Score) -> Plain:
     mean = found.mean
     return {"mean": mean.estimate, "low": mean.low, "high": mean.high, "by_seed": found.by_seed}
-
-
-def power(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
-    """What more seeds or items could see, from this comparison's own variances."""
-    chosen = Chosen.read(library, params)
-    test = chosen.contrast.test
-    if test is None:
-        raise BadInput("one seed tells nothing of how seeds differ", "power needs at least 2 seeds")
-    seeds = params.whole("seeds", 2, 100, test.seeds)
-    items = params.whole("count", 2, 1_000_000, chosen.contrast.items)
-    each = test.effective / chosen.contrast.items  # independent units that one item is worth
-
-    def smallest(seeds: int, items: float) -> float:
-        return reach_of(test.components, seeds, max(2.0, items * each), chosen.level)
-
-    by_seeds = [(number, smallest(number, items)) for number in range(2, 41)]
-    sizes = sorted({max(2, round(chosen.contrast.items * times)) for times in (0.25, 0.5, 1, 2, 4, 8, 16)} | {items})
-    return {
-        "seeds": seeds,
-        "count": items,
-        "smallest": smallest(seeds, items),
-        "now": smallest(test.seeds, chosen.contrast.items),
-        "own": chosen.smallest,
-        "by_seeds": by_seeds,
-        "by_items": [(size, smallest(seeds, size)) for size in sizes],
-        "unit": chosen.contrast.metric.unit,
-        "level": chosen.level,
-        "had": [test.seeds, chosen.contrast.items],
-    }
 
 
 def items(library: Library, params: RequestParams, handle: JobHandle) -> Plain:

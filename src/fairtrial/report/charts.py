@@ -32,7 +32,6 @@ EDGE = 5.0  # per cent of a strip's width that stays free on either side
 NEAR = 2.5  # widths of the variants' range that a baseline may be off and still be drawn
 SHADES = 10
 CELL = 18  # pixels of a map with words
-MOST_CELLS = 250_000  # attention weights on one page; with more, each layer is shown as the mean of its heads
 MAP_SCALE = "No colour is 0% of the attention, full colour 100%. Colour scales with the square root of the weight."
 # nats from which a colour is used: black on ever deeper orange, so that it reads on light and dark screens
 SURPRISE = ((2.0, "#ffe8cc"), (4.0, "#ffcf99"), (6.0, "#ffb066"), (8.0, "#ff8a3d"), (10.0, "#f4622a"))
@@ -54,8 +53,7 @@ def svg(chart: Chart) -> str:
         case ShadedText():
             return shaded_html(chart)
         case AttentionMap():
-            drawn = large_map("", chart.title, len(chart.weights), chart.words, chart.weights)
-            return element("figure", drawn + element("figcaption", escape(chart.title)))
+            return attention_map(chart)
 
 
 def element(tag: str, content: str = "", /, **attributes: object) -> str:
@@ -442,26 +440,6 @@ def shaded_html(chart: ShadedText) -> str:
     return element("p", "".join(spans))
 
 
-def mean_over_heads(heads: Sequence[Map]) -> list[list[float | None]]:
-    """One map for a layer."""
-
-    def mean(values: tuple[float | None, ...]) -> float | None:
-        seen = [value for value in values if value is not None]
-        return sum(seen) / len(seen) if seen else None
-
-    return [[mean(values) for values in zip(*rows, strict=False)] for rows in zip(*heads, strict=False)]
-
-
-def without_future(layers: Sequence[Sequence[Map]]) -> list[Sequence[Map]]:
-    """Keys after the query are hidden where no head of any layer sees any of them, as in a decoder."""
-
-    def hide(head: Map) -> Map:
-        return [[*row[: at + 1], *[None] * len(row[at + 1 :])] for at, row in enumerate(head)]
-
-    seen = any(value for heads in layers for head in heads for at, row in enumerate(head) for value in row[at + 1 :])
-    return list(layers) if seen else [[hide(head) for head in heads] for heads in layers]
-
-
 def shade(value: float | None) -> int:
     """0 (nothing) to SHADES (all), by the root: most weights are small, and a reader should see them."""
     return round(SHADES * min(1.0, value) ** 0.5) if is_number(value) and value > 0 else 0
@@ -473,13 +451,6 @@ def map_shapes(values: Map) -> str:
     shades = runs([[shade(value) for value in row] for row in values])
     paths = [*((0, path) for path in visible.values()), *sorted(shades.items())]
     return "".join(element("path", class_=f"a{level}", d=path) for level, path in paths)
-
-
-def map_key() -> str:
-    """The shades of a map, from 0% to 100%."""
-    shown = [(level / SHADES) ** 2 for level in range(SHADES + 1)]
-    box = {"class_": "map key", "viewBox": f"0 0 {len(shown)} 1", "aria_hidden": "true"}
-    return f"0% {element('svg', map_shapes([shown]), **box)} 100%"
 
 
 def runs(levels: list[list[int]]) -> dict[int, str]:
@@ -495,43 +466,14 @@ def runs(levels: list[list[int]]) -> dict[int, str]:
     return paths
 
 
-def format_map(name: str, values: Map, words: Sequence[str]) -> str:
-    """A map in one sentence: its strongest link, and the mean weight of a word on itself."""
-    links = [
-        (value, query, key)
-        for query, row in enumerate(values)
-        for key, value in enumerate(row)
-        if is_number(value) and (len(values) == 1 or len(finite(row)) > 1)
-    ]  # the first word of a language model sees itself alone: 100%, whatever the head
-    if not links:
-        return name
-    value, query, key = max(links)
-    on_self = finite([row[at] for at, row in enumerate(values) if at < len(row)])
-    mean = sum(on_self) / max(1, len(on_self))
-    strongest = f"strongest link {words[query]} to {words[key]}, {value:.0%}"
-    return f"{name}: {strongest}; on the word itself {mean:.0%} on average"
-
-
-def small_map(identity: str, name: str, values: Map, words: Sequence[str]) -> str:
-    """A map the size of a stamp; `large_map` draws the same shapes again by its identity."""
-    label = format_map(name, values, words)
-    across = max((len(row) for row in values), default=0)
-    shapes = element("title", escape(label)) + element("g", map_shapes(values), id=identity)
-    return element("svg", shapes, class_="map", role="img", aria_label=label, viewBox=f"0 0 {across} {len(values)}")
-
-
-def large_map(identity: str, name: str, size: int, words: Sequence[str], values: Map = ()) -> str:
-    """The same map with its words: queries go down, keys across; drawn from `values` where there is no small one."""
-    shown = words[:size]
-    margin = 8 * min(14, max((len(word) for word in shown), default=1)) + 8
-    edge = margin + CELL * size
-    place = f"translate({margin} {margin}) scale({CELL})"
-    drawn = map_shapes(values) if values else element("use", href=f"#{identity}")
-    shapes = [element("g", drawn, transform=place)]
-    for index, word in enumerate(shown):
+def attention_map(chart: AttentionMap) -> str:
+    """A map with its words: queries go down, keys across."""
+    margin = 8 * min(14, max((len(word) for word in chart.words), default=1)) + 8
+    edge = margin + CELL * len(chart.weights)
+    shapes = [element("g", map_shapes(chart.weights), transform=f"translate({margin} {margin}) scale({CELL})")]
+    for index, word in enumerate(chart.words):
         text = escape(word if len(word) <= 14 else word[:13] + "…")
         middle = f"{margin + CELL * (index + 0.5) + 4:.0f}"
         shapes.append(element("text", text, x=margin - 6, y=middle, text_anchor="end"))
         shapes.append(element("text", text, transform=f"translate({middle} {margin - 6}) rotate(-90)"))
-    box, label = f"0 0 {edge} {edge}", f"{name} with words"
-    return element("svg", "".join(shapes), class_="words", role="img", aria_label=label, viewBox=box, width=edge)
+    return figure(shapes, chart.title, chart.title, class_="words", viewBox=f"0 0 {edge} {edge}", width=edge)

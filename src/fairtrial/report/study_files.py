@@ -15,7 +15,7 @@ from fairtrial.record import Record
 from fairtrial.results.values import Verdict
 from fairtrial.results.verdict_file import read_verdict
 from fairtrial.stored import TrialInfo, read_document
-from fairtrial.stored_study import DataAudits, ParameterRows, StoredMaps, StoredPlan, read_parameters
+from fairtrial.stored_study import DataAudits, ParameterRows, StoredPlan, read_parameters
 
 T = TypeVar("T")
 
@@ -43,10 +43,6 @@ class StudyFiles:
     @cached_property
     def verdict(self) -> Verdict:
         return read_verdict(self.inside("verdict.json")) if self.given is None else self.given
-
-    @cached_property
-    def maps(self) -> StoredMaps:
-        return self.read("maps.json", StoredMaps) or StoredMaps()
 
     @cached_property
     def plan(self) -> StoredPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from fairtrial.report.study_files import StudyFiles
 from fairtrial.results import verdict_tables as tables
 from fairtrial.results.sentences import best_of_sentence, counted, subset_sentence
 from fairtrial.results.values import Comparison, Question, Score, SearchSummary, TaskVerdict, Verdict
-from fairtrial.stored_study import ParameterRow, StoredMaps
+from fairtrial.stored_study import ParameterRow
 
 LOSS_POINTS = 60
 CURVES = {"nats": ("Training loss", "nats per answer"), "accuracy": ("Accuracy on {} during training", "share")}
@@ -111,7 +111,6 @@ def about_task(study: StudyFiles, name: str) -> dict[str, Any]:
         "curves": curve_charts([(cell.stamped, style, records[cell.text]) for cell, style in shown]),
         "legend": shown,
         "failed_checks": failed_checks(study, name),
-        "maps": map_rows(study.maps, name, task),
         "ledger": ledger_tables(study.parameters.get(name, {}), task),
         "best_of": best_of_sentence(task.best_of, task.metric.name) if task.best_of else "",
         "tries": tries_line(task.search),
@@ -280,39 +279,6 @@ def curve_charts(variants: Sequence[tuple[str, int, list[Record]]]) -> list[str]
         bands = [charts.band_of(*variant, curves, log=log) for variant, curves in by_variant.items()]
         drawn.append(charts.band_chart(bands, title=title.format(split), unit=shown, log=log))
     return [chart for chart in drawn if chart]
-
-
-def map_rows(maps: StoredMaps, name: str, task: TaskVerdict) -> dict[str, Any] | None:
-    """A row of small maps for each variant, the same heads below one another, and the same maps with their words."""
-    hide = charts.without_future if name == "lm" else list
-    variants = {variant: hide(layers) for variant, layers in maps.variants.get(name, {}).items() if layers}
-    if not variants:
-        return None
-    everywhere = [layers for by_variant in maps.variants.values() for layers in by_variant.values() if layers]
-    merged = sum(len(row) for row in rows_in(everywhere)) > charts.MOST_CELLS
-    rows = []
-    for number, (variant, layers) in enumerate(variants.items()):
-        small, large = [], []
-        given = list(maps.words_of.get(name, {}).get(variant, maps.words))
-        for layer, heads in enumerate(layers):
-            for head, values in enumerate([charts.mean_over_heads(heads)] if merged else heads):
-                across = max(map(len, [values, *values]))
-                words = given + [f"word {at + 1}" for at in range(len(given), across)]
-                identity = f"map-{name}-{number}-{layer}-{head}".replace(" ", "-")
-                place = f"layer {layer}" if merged else f"layer {layer}, head {head}"
-                label = f"{variant}, {place}"
-                small.append({"name": place, "map": charts.small_map(identity, label, values, words)})
-                large.append({"name": place, "map": charts.large_map(identity, label, len(values), words)})
-        rows.append({"name": tables.named(task, variant), "small": small, "large": large})
-    hidden = any(None in row for row in rows_in(variants.values()))
-    sentence = maps.sentence or " ".join(maps.words)
-    told = {"sentence": sentence, "scale": charts.MAP_SCALE, "key": charts.map_key()}
-    return {"rows": rows, "hidden": hidden, "merged": merged, **told}
-
-
-def rows_in(variants: Iterable[Any]) -> Iterator[Any]:
-    """All rows of maps [layer head query key]."""
-    return (row for layers in variants for heads in layers for head in heads for row in head)
 
 
 def ledger_tables(by_variant: Mapping[str, Sequence[ParameterRow]], task: TaskVerdict) -> list[Table]:

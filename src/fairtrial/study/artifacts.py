@@ -16,7 +16,7 @@ import numpy as np
 
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import sha256_of
-from fairtrial.engines.job import AuditedVariant, AuditSubject, Engine, Job, JobResult, Portrait, Stop
+from fairtrial.engines.job import AuditedVariant, AuditSubject, Job, JobResult
 from fairtrial.errors import BadInput
 from fairtrial.finding import worst
 from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
@@ -42,12 +42,11 @@ from fairtrial.statistics.outcomes import (
     stack_outcomes,
 )
 from fairtrial.stored import Metrics, TrialResult, read_arrays
-from fairtrial.stored_study import DataAudit, StoredBaselines, StoredMaps
+from fairtrial.stored_study import DataAudit, StoredBaselines
 from fairtrial.study.design import METRIC, Variant
-from fairtrial.study.plan import OnEvent, Plan, in_order, run_jobs
+from fairtrial.study.plan import Plan
 
 PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is killed
-MAP_SECONDS = 120.0
 BySeed = dict[int, dict[str, dict[str, Array]]]  # seed -> test set -> name -> array
 NamedArrays = tuple[tuple[str, ...], dict[str, Array]]  # of baselines
 
@@ -352,27 +351,7 @@ def failed_findings(audit: DataAudit | None) -> tuple[DataFinding, ...] | None:
     )
 
 
-def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None:
-    """Attention maps of each variant's first finished seed for one sentence, and its parameters, for the page."""
-    sentence = plan.study.sentence or next(iter(plan.eval_sets.values())).sentence
-    jobs = []
-    for task in plan.recipes:
-        for name, records in plan.finished(task).items():
-            for record in list(records.values())[:1]:
-                own = Job((task, name, "maps"), "portrait", folder=str(record.folder), sentence=sentence)
-                jobs.append(replace(own, plugins=plan.study.variant(name).plugins, seconds=MAP_SECONDS))
-    maps: dict[str, dict[str, Portrait]] = {task: {} for task in plan.recipes}
-
-    def accept(result: JobResult) -> None:
-        if isinstance(result.value, Portrait) and result.value.words:
-            task, variant, _ = result.job.key
-            maps[task][variant] = result.value
-
-    run_jobs(engine, jobs, on_event, stop, accept)
-    ordered = in_order(plan, maps)
-    words = {task: {name: own.words for name, own in named.items()} for task, named in ordered.items()}
-    first = next((row for named in words.values() for row in named.values()), ())
-    weights = {task: {name: own.weights for name, own in named.items()} for task, named in ordered.items()}
-    plan.home.write("maps.json", StoredMaps(sentence, first, words, weights))
+def write_parameters(plan: Plan) -> None:
+    """The parameters of each variant, for the page."""
     rows = {task: {name: own.rows for name, own in named.items()} for task, named in plan.calibration.items()}
     plan.home.write("parameters.json", rows)

@@ -65,7 +65,6 @@ class Study:
     settings: Settings = field(default_factory=dict)
     task_settings: Mapping[str, Settings] = field(default_factory=dict)  # for one task only
     least_difference: Mapping[str, float] = field(default_factory=lambda: dict(LEAST))
-    sentence: str = ""  # for the attention maps; empty: one of the test set's
     search: Search | None = None
     match: str = ""  # PARAMETERS: judge every variant at the baseline's number of parameters, too
 

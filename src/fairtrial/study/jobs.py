@@ -14,18 +14,17 @@ from statistics import median
 
 from safetensors.numpy import save
 
-from fairtrial.audit.run import audit_each, audit_plans
-from fairtrial.audit.subject import plan_of_recipe, plans_of_part
+from fairtrial.audit.run import audit_each
+from fairtrial.audit.subject import plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import disk_errors, write_bytes
-from fairtrial.engines.job import AuditedVariant, Job, OnEvent, Portrait, Stop
+from fairtrial.engines.job import AuditedVariant, Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import Busy, EnvironmentChanged
 from fairtrial.events import (
     Event,
     FinalScoring,
-    JobFinding,
     JobNotice,
     JobScoring,
     JobStepped,
@@ -33,13 +32,11 @@ from fairtrial.events import (
     Started,
     Stepped,
 )
-from fairtrial.finding import Passport, worst
-from fairtrial.inspection.attention import maps_of
+from fairtrial.finding import Passport
 from fairtrial.inspection.catalogue import Picture, plot_part
 from fairtrial.inspection.parameters import flops_of, ledger_of
-from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import count_parameters
-from fairtrial.plugins import load_code, load_files, load_installed
+from fairtrial.plugins import load_code, load_files
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
@@ -48,7 +45,7 @@ from fairtrial.stored import TrialResult, write_document
 from fairtrial.stored_study import Calibration, DataAudit, StoredBaselines
 from fairtrial.training.loop import Loop
 from fairtrial.training.tasks import build_network
-from fairtrial.trial import load, resume_trial, run_trial
+from fairtrial.trial import resume_trial, run_trial
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
 WARM_STEPS = 2
@@ -181,14 +178,6 @@ def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[AuditedVarian
     )
 
 
-def part_job(job: Job, on_event: OnEvent, stop: Stop) -> str:
-    """The level of one part audited by itself; each finding is told as it ends."""
-    load_files(Path(name) for name in job.plugins)
-    load_installed([job.part])
-    tell = partial(JobFinding, job.key, job.kind)
-    return worst(audit_plans(plans_of_part(job.part), lambda finding: on_event(tell(finding))))
-
-
 def drawing_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[Picture, ...]:
     """One part drawn."""
     load_files(Path(name) for name in job.plugins)
@@ -215,14 +204,3 @@ def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> StoredBaselines:
 
 def contamination_job(job: Job, on_event: OnEvent, stop: Stop) -> DataAudit:
     return audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed)
-
-
-def portrait_job(job: Job, on_event: OnEvent, stop: Stop) -> Portrait:
-    """Attention maps of a trained variant for one sentence; nothing of a network that offers none."""
-    load_files(Path(name) for name in job.plugins)
-    with use_threads(1):
-        run = load(Path(job.folder))
-        if isinstance(run.network, ExternalModel) and not run.network.declared.maps:
-            return Portrait()
-        maps = maps_of(run.network, run.tokenizer, job.sentence)
-    return Portrait(tuple(maps.words), maps.weights.round(4).tolist())

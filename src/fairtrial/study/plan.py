@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from fairtrial.data.corpus import Splits
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import disk_errors, sha256_of, write_text
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
@@ -32,7 +31,6 @@ OnEvent = Callable[[StudyEvent], None]
 T = TypeVar("T")
 Chosen = Mapping[str, Mapping[str, Settings]]  # task -> variant -> what a search found
 
-SHORT, LONG = 6, 14  # words of a sentence that fits an attention map
 CALIBRATION_SECONDS = 600.0  # a variant that does not take a few steps in this time is not going to finish
 # measured on two calm cores: what comes beside the trials
 PASSPORT_SECONDS = 10.0
@@ -50,7 +48,6 @@ class EvalSets:
     files: dict[str, str]  # sha256 of every file, by name
     labels: tuple[str, ...]
     items: dict[str, int]  # documents of each test set
-    sentence: str  # one of the first test set's, for the attention maps
     groups: dict[str, tuple[int, ...]]  # test set -> the speech or block of each document, where neighbours depend
     notes: tuple[str, ...] = ()  # what a user should know of how the data were read
 
@@ -222,7 +219,7 @@ def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
     groups = {name: tuple(group.tolist()) for name, group in found.items() if group is not None}
     items = {name: len(documents) for name, documents in tests.items()}
     corpus, splits = prepared.corpus, prepared.splits
-    return EvalSets(corpus.files, splits.labels, items, map_sentence(splits), groups, prepared.notes)
+    return EvalSets(corpus.files, splits.labels, items, groups, prepared.notes)
 
 
 def check_same_texts(recipes: Mapping[str, Recipe], seed: int) -> None:
@@ -255,13 +252,6 @@ def check_same_cuts(recipes: Mapping[str, Recipe], first: Recipe, prepared: Prep
 def texts_of(prepared: Prepared) -> dict[str, list[str]]:
     tests = prepared.splits.tests
     return {name: [document.text.strip() for document in documents] for name, documents in tests.items()}
-
-
-def map_sentence(splits: Splits) -> str:
-    """A test sentence of a readable length."""
-    texts = [document.text for documents in splits.tests.values() for document in documents]
-    fitting = [text for text in texts if SHORT <= len(text.split()) <= LONG]
-    return (fitting or sorted(texts, key=len)[len(texts) // 2 :])[0]
 
 
 def missing(plan: Plan, trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:

@@ -20,7 +20,14 @@ from fairtrial.statistics.outcomes import TaskOutcomes
 from fairtrial.statistics.power import expected_smallest
 from fairtrial.statistics.verdict import judge_study
 from fairtrial.stored_study import FailedTrial, PlanSummary, StoredSearch
-from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, keep_artifact, make_maps, passport_jobs
+from fairtrial.study.artifacts import (
+    baseline_jobs,
+    data_audit_jobs,
+    gather,
+    keep_artifact,
+    passport_jobs,
+    write_parameters,
+)
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.match import match_parameters, match_sentences, match_summary
@@ -98,7 +105,7 @@ def run_study(
             if verdict.clear:
                 break
         plan.write()  # that so many seeds were judged
-        make_maps(plan, Processes(), on_event, stop)
+        write_parameters(plan)
         write_verdict(home.path / "verdict.json", verdict)  # it stands before the page is drawn
         from fairtrial.report.study_page import write_study_page
 

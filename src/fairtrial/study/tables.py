@@ -274,7 +274,6 @@ def study_from(table: Mapping[str, object]) -> Study:
         settings={key: value for key, value in settings.items() if key not in METRIC},
         task_settings={task: typed(settings, task, dict, {}) for task in METRIC if task in settings},
         least_difference=least_from(typed(table, "least_difference", dict, {})),
-        sentence=typed(table, "sentence", str, ""),
         search=search_from(typed(table, "search", dict, {}), tasks),
         match=match_from(typed(table, "match", str, ""), typed(table, "search", dict, {})),
     ).checked()
@@ -417,7 +416,6 @@ def write_study(study: Study) -> str:
         f"baseline = {toml(study.baseline)}",
         f"seeds = {toml(list(study.seeds))}",
         f"least_difference = {toml(dict(study.least_difference))}  # points of accuracy; nats per token",
-        *([f"sentence = {toml(study.sentence)}"] if study.sentence else []),
         *([f"match = {toml(study.match)}"] if study.match else []),
     ]
     if study.settings:

@@ -9,15 +9,13 @@ function bytesOf(text) {
 // The maps of an answer, unpacked: weight(layer, head, query, key) is a share, null where the key is hidden.
 export function unpack(packed) {
   const size = packed.words.length;
-  const shares = (text) => (text ? new Uint16Array(bytesOf(text).buffer) : null);
-  const [weights, spread, open] = [shares(packed.weights), shares(packed.spread), bytesOf(packed.open)];
+  const [weights, open] = [new Uint16Array(bytesOf(packed.weights).buffer), bytesOf(packed.open)];
   const at = (layer, head, query, key) => ((layer * packed.heads + head) * size + query) * size + key;
   const hidden = (layer, query, key) => !open[(layer * size + query) * size + key];
   return {
     ...packed,
     size,
     weight: (layer, head, query, key) => (hidden(layer, query, key) ? null : weights[at(layer, head, query, key)] / 65535),
-    spread: spread && ((layer, head, query, key) => (hidden(layer, query, key) ? null : spread[at(layer, head, query, key)] / 65535)),
   };
 }
 
@@ -47,23 +45,20 @@ export function largeMap(maps, layer, head, value, say, label) {
   return drawn;
 }
 
-// Everything about one answer's maps. `chosen`: [layer, head]; `off`: a set of "layer.head"; `effects`: by "layer.head".
-export function attention(maps, { chosen, off, effects = {}, onChoose, onOff, seeds = 0 }) {
+// Everything about one answer's maps. `chosen`: [layer, head]; `off`: a set of "layer.head".
+export function attention(maps, { chosen, off, onChoose, onOff }) {
   let [layer, head] = chosen;
   layer = Math.min(layer, maps.layers - 1);
   head = Math.min(head, maps.heads - 1);
-  let spreading = false;
   const readout = el("p", { role: "status", class: "small" }, "Point at a cell, or at a word.");
   const large = el("figure");
   const grid = el("div", { class: "maps" });
   if (maps.heads <= 4) grid.style.gridTemplateColumns = `repeat(${maps.heads}, minmax(0, 9rem))`; // a row for each layer
   const strip = el("div", { class: "strip", role: "group", "aria-label": "Words: whom each reads, who reads it" });
-  const value = (...place) => (spreading ? maps.spread(...place) : maps.weight(...place));
 
   function tell(at, from, query, key) {
     const weight = maps.weight(at, from, query, key);
-    const more = maps.spread && weight != null ? ` ± ${percent(maps.spread(at, from, query, key))} over ${seeds} seeds` : "";
-    readout.textContent = `“${maps.words[query]}” (${query}) reads “${maps.words[key]}” (${key}): ${weight == null ? "hidden" : percent(weight) + more}`;
+    readout.textContent = `“${maps.words[query]}” (${query}) reads “${maps.words[key]}” (${key}): ${weight == null ? "hidden" : percent(weight)}`;
   }
   function word(at) {
     const given = maps.words.map((_, key) => maps.weight(layer, head, at, key));
@@ -91,9 +86,8 @@ export function attention(maps, { chosen, off, effects = {}, onChoose, onOff, se
   }
   function draw() {
     const name = `layer ${layer}, head ${head}`;
-    const picture = largeMap(maps, layer, head, value, tell, name);
-    const toggle = maps.spread ? el("button", { type: "button", "aria-pressed": String(spreading), onclick: () => { spreading = !spreading; draw(); small(); } }, "Spread over seeds") : null;
-    large.replaceChildren(el("figcaption", {}, `${name[0].toUpperCase()}${name.slice(1)}: queries go down, keys across; grey is hidden. The shade is the square root of the ${spreading ? "standard deviation over seeds" : maps.spread ? "mean weight" : "weight"}. `, toggle), picture);
+    const picture = largeMap(maps, layer, head, maps.weight, tell, name);
+    large.replaceChildren(el("figcaption", {}, `${name[0].toUpperCase()}${name.slice(1)}: queries go down, keys across; grey is hidden. The shade is the square root of the weight.`), picture);
     for (const button of grid.querySelectorAll("button.map")) button.setAttribute("aria-pressed", String(button.dataset.head === `${layer}.${head}`));
     for (const button of strip.children) {
       button.style.backgroundColor = button.style.borderBottom = "";
@@ -105,11 +99,10 @@ export function attention(maps, { chosen, off, effects = {}, onChoose, onOff, se
     for (let at = 0; at < maps.layers; at += 1) for (let from = 0; from < maps.heads; from += 1) {
       const id = `${at}.${from}`;
       const canvas = el("canvas", { "aria-hidden": "true" });
-      heat(canvas, maps.size, maps.size, (query, key) => value(at, from, query, key));
+      heat(canvas, maps.size, maps.size, (query, key) => maps.weight(at, from, query, key));
       const button = el("button", { type: "button", class: "map", "data-head": id, "aria-pressed": String(at === layer && from === head), "aria-label": `Show layer ${at}, head ${from}`, onclick: () => choose(at, from) }, canvas);
-      const effect = effects[id] ? el("span", { class: "effect" }, effects[id]) : null;
       const box = onOff ? el("label", {}, `${at}.${from}`, el("span", {}, el("input", { type: "checkbox", checked: !off.has(id), "aria-label": `Layer ${at}, head ${from} is on`, onchange: (event) => onOff(id, !event.target.checked) }), " on")) : el("span", { class: "effect" }, `${at}.${from}`);
-      cells.push(el("div", { class: off?.has(id) ? "off" : "" }, button, box, effect));
+      cells.push(el("div", { class: off?.has(id) ? "off" : "" }, button, box));
     }
     grid.replaceChildren(...cells);
   }
@@ -123,7 +116,7 @@ export function attention(maps, { chosen, off, effects = {}, onChoose, onOff, se
       for (let at = 0; at < maps.layers; at += 1) for (let from = 0; from < maps.heads; from += 1)
         for (let query = 0; query < maps.size; query += 1) for (let key = 0; key < maps.size; key += 1) {
           const weight = maps.weight(at, from, query, key);
-          if (weight != null) found.push({ layer: at, head: from, query, key, from: maps.words[query], to: maps.words[key], weight, ...(maps.spread ? { spread: maps.spread(at, from, query, key) } : {}) });
+          if (weight != null) found.push({ layer: at, head: from, query, key, from: maps.words[query], to: maps.words[key], weight });
         }
       return found;
     },

@@ -1,7 +1,7 @@
-// Every part, drawn with sliders for its options, and its passport, check by check.
+// Every part, drawn with sliders for its options.
 
-import { ask, listen, stop } from "./api.js";
-import { cells, chip, choice, colour, digits, el, field, heat, problem, py, renew, row, scrolling, shell, slider, svg, tools } from "./draw.js";
+import { ask } from "./api.js";
+import { cells, choice, colour, digits, el, field, heat, problem, py, renew, shell, slider, svg, tools } from "./draw.js";
 import * as state from "./state.js";
 
 // One picture of a part: panels that share a scale; null cells are hidden.
@@ -66,18 +66,11 @@ function ranged(option, usual, value, onInput) {
   return slider(option.name, { min: whole && usual ? 1 : 0, max: most, step: whole ? 1 : most / 200, value }, onInput);
 }
 
-const VERDICTS = { PASS: ["pass", "pass"], REPORT: ["none", "to know"], "not asked": ["none", "not asked"] };
-function checked(finding) {
-  const verdict = chip(...(VERDICTS[finding.verdict] || [finding.level, "fail"]));
-  return [`${finding.id} ${finding.name}`, finding.task === "lm" ? "decoder" : "encoder", finding.verdict === "not asked" ? "–" : digits(finding.value), finding.limit, verdict, finding.meaning];
-}
-
 export async function show(main) {
   const { parts } = await ask("parts");
   const name = parts.some((part) => part.name === state.get("part")) ? state.get("part") : "alibi";
   const part = parts.find((each) => each.name === name) || parts[0];
   const drawn = el("div", { class: "drawn" });
-  const passport = el("div", { class: "passport" });
   const chosen = { heads: state.number("heads", 4), length: state.number("length", 24), decoder: state.get("in", part.hooks.includes("pool") ? "encoder" : "decoder") === "decoder" };
   const options = Object.fromEntries(part.options.map((option) => [option.name, option.default]));
   for (const option of part.options) {
@@ -104,34 +97,6 @@ export async function show(main) {
     state.set({ [`o_${key}`]: value });
     draw();
   };
-  const findings = [];
-  const run = el("button", { type: "button", class: "main", onclick: audit }, "Run the passport");
-  const halt = el("button", { type: "button", hidden: true, onclick: () => stop("passport") }, "Stop");
-  async function audit() {
-    const body = el("tbody");
-    const line = el("p", { role: "status" }, "Starting …");
-    const heads = ["check", "in", "measured", "limit", "verdict", "meaning"];
-    passport.replaceChildren(line, scrolling("Passport", el("table", { class: "cards" }, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), body)));
-    [run.disabled, halt.hidden] = [true, false];
-    let level = "";
-    try {
-      await listen("passport", { part: part.name }, (event) => {
-        if (event.begin) { findings.length = 0; body.replaceChildren(); }
-        if (event.notice) passport.prepend(el("p", { class: "note" }, event.notice.text));
-        if (event.finding) {
-          findings.push(event.finding);
-          body.append(row(checked(event.finding), heads));
-        }
-        level = event.level || "";
-        line.replaceChildren(...(level ? [chip(level), ` ${findings.length} checks.`] : [`${findings.length} checks; the next one is running …`]));
-      }, "passport");
-      if (!level) line.textContent = `Stopped after ${findings.length} checks.`;
-    } catch (error) {
-      line.replaceChildren(problem(error));
-    }
-    [run.disabled, halt.hidden] = [false, true];
-  }
-
   const groups = [...new Set(parts.map((each) => each.changes))];
   const select = el("select", { "aria-label": "Part" }, groups.map((group) => el("optgroup", { label: group }, parts.filter((each) => each.changes === group).map((each) => el("option", { value: each.name, selected: each.name === part.name }, each.name)))));
   select.addEventListener("change", () => state.go(state.address("parts", { part: select.value })));
@@ -144,14 +109,13 @@ export async function show(main) {
     el("p", {}, el("b", {}, part.name), `: ${part.line}.`),
     el("p", { class: "soft small" }, `Changes ${part.changes}. Hooks: ${part.hooks.join(", ") || "none"}. ${part.claims.length ? `Claims: ${part.claims.join(", ")}.` : ""} ${part.options_help}`),
     drawn, el("details", {}, el("summary", {}, "Definition"), el("pre", {}, part.definition)),
-    el("h2", {}, "Passport"), el("p", {}, "Does it see the future, padding or other items, and does it what it claims? Some twenty checks in each kind of network, in a process of its own."), el("div", { class: "bar" }, run, halt), passport,
     tools({
       name: `part-${part.name}`,
       python: () => `import fairtrial as ft\n\npart = ft.catalogue(${py(part.name)})\npart.plot(heads=${chosen.heads}, length=${chosen.length}, encoder=${py(!chosen.decoder)}${Object.entries(changed()).map(([key, value]) => `, ${key}=${py(value)}`).join("")})\nprint(ft.audit(${py(part.name)}))\n`,
       command: () => `fairtrial parts ${shell(part.name)} --draw\nfairtrial audit ${shell(part.name)}`,
       picture: () => drawn.querySelector("svg"),
-      rows: () => findings.length ? findings : (told?.pictures || []).flatMap((each) => each.panels.flatMap((panel) => panel.values.flatMap((row, at) => row.map((value, column) => ({ picture: each.what, panel: panel.title, row: at, column, value }))))),
-      all: () => ({ part, pictures: told?.pictures, passport: findings }),
+      rows: () => (told?.pictures || []).flatMap((each) => each.panels.flatMap((panel) => panel.values.flatMap((row, at) => row.map((value, column) => ({ picture: each.what, panel: panel.title, row: at, column, value }))))),
+      all: () => ({ part, pictures: told?.pictures }),
     }));
   window.addEventListener("themed", draw);
   await draw();

@@ -1,7 +1,7 @@
-// Type a text and watch one or two networks, or all seeds of a variant, read it.
+// Type a text and watch one or two networks read it.
 
 import { ask, listen, stop } from "./api.js";
-import { bars, colour, digits, el, field, options, percent, problem, py, renew, shell, slider, tools } from "./draw.js";
+import { bars, colour, digits, el, field, percent, problem, py, renew, shell, slider, tools } from "./draw.js";
 import { attention, unpack } from "./maps.js";
 import * as state from "./state.js";
 
@@ -14,8 +14,7 @@ function picker(side, models, onChange) {
   const groups = new Map();
   for (const model of models) {
     if (!groups.has(model.group)) groups.set(model.group, el("optgroup", { label: model.group }));
-    const text = model.kind === "variant" ? `${model.path} (all ${model.seeds} seeds)` : model.path;
-    groups.get(model.group).append(el("option", { value: model.path, selected: model.path === chosen }, text));
+    groups.get(model.group).append(el("option", { value: model.path, selected: model.path === chosen }, model.path));
   }
   select.append(...groups.values());
   const untrained = el("input", { type: "checkbox", checked: state.get(`${side}0`) === "1" });
@@ -37,25 +36,22 @@ function surprisal(answer, before, most) {
     if (token.nll != null) button.style.backgroundColor = `rgba(${tint}, ${Math.min(0.62, token.nll / 16)})`;
     const tell = () => {
       const was = before?.tokens?.[at]?.nll;
-      const spread = token.spread != null ? ` ± ${digits(token.spread)} over seeds` : "";
       told.textContent = token.nll == null ? `“${token.word}” has no context and is not counted.`
-        : `“${token.word}”: ${digits(token.nll)} nats${spread}, probability ${percent(Math.exp(-token.nll), 2)}${token.rank ? `, rank ${token.rank}` : ""}${token.guess ? `; most probable was “${token.guess}”` : ""}${was != null ? `; with all heads ${digits(was)} nats` : ""}`;
+        : `“${token.word}”: ${digits(token.nll)} nats, probability ${percent(Math.exp(-token.nll), 2)}${token.rank ? `, rank ${token.rank}` : ""}${token.guess ? `; most probable was “${token.guess}”` : ""}${was != null ? `; with all heads ${digits(was)} nats` : ""}`;
     };
     for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, tell);
     return button;
   }));
-  const next = answer.next.slice(0, 12).map((row) => [row.word, row.probability, `${percent(row.probability)}${row.spread != null ? ` ± ${percent(row.spread)}` : ""}`]);
+  const next = answer.next.slice(0, 12).map((row) => [row.word, row.probability, percent(row.probability)]);
   const was = before?.perplexity != null ? ` (with all heads ${digits(before.perplexity)})` : "";
-  const seeds = answer.by_seed ? ` Seeds: ${answer.by_seed.map((value) => digits(value)).join(", ")}.` : "";
-  return el("div", {}, el("h3", {}, "Surprisal"), strip, told, el("p", { class: "perplexity" }, `Perplexity ${digits(answer.perplexity)}${was}.${seeds}`), el("h3", {}, "Next word"), bars(next, most));
+  return el("div", {}, el("h3", {}, "Surprisal"), strip, told, el("p", { class: "perplexity" }, `Perplexity ${digits(answer.perplexity)}${was}.`), el("h3", {}, "Next word"), bars(next, most));
 }
 
 // What each word adds to the answer, in nats of its log-odds: blue supports it, orange opposes it.
 function classes(answer, before) {
   const rows = answer.labels.map((label, at) => {
     const was = before ? `, all heads ${percent(before.shares[at])}` : "";
-    const seeds = answer.by_seed ? ` [${percent(Math.min(...answer.by_seed.map((row) => row[at])), 0)} to ${percent(Math.max(...answer.by_seed.map((row) => row[at])), 0)} over seeds]` : "";
-    return [label, answer.shares[at], `${percent(answer.shares[at])}${seeds}${was}`];
+    return [label, answer.shares[at], `${percent(answer.shares[at])}${was}`];
   });
   const most = Math.max(1e-9, ...answer.leave_one_out.map(Math.abs));
   const told = el("p", { role: "status", class: "small" }, `Point at a word: what “${answer.guess}” loses without it (leave-one-out). Blue supports, orange opposes.`);
@@ -64,8 +60,7 @@ function classes(answer, before) {
     const button = el("button", { type: "button" }, word);
     const tint = value >= 0 ? colour("tint") : "214, 106, 20";
     button.style.backgroundColor = `rgba(${tint}, ${(0.55 * Math.abs(value)) / most})`;
-    const spread = answer.leave_one_out_spread ? ` ± ${digits(answer.leave_one_out_spread[at])} over seeds` : "";
-    const tell = () => { told.textContent = `“${word}” adds ${digits(value)} nats${spread} to the log-odds of “${answer.guess}” (gradient × input ${digits(answer.gradient[at])})`; };
+    const tell = () => { told.textContent = `“${word}” adds ${digits(value)} nats to the log-odds of “${answer.guess}” (gradient × input ${digits(answer.gradient[at])})`; };
     for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, tell);
     return button;
   }));
@@ -110,13 +105,6 @@ function generation(pane) {
   return { node, settings, seed };
 }
 
-function effectText(row) {
-  const accuracy = row.measure === "accuracy"; // a difference; of a perplexity it is a ratio
-  const shown = (value) => { const change = 100 * (accuracy ? value : value - 1); return `${change >= 0 ? "+" : "−"}${Math.abs(change).toFixed(accuracy || Math.abs(change) >= 10 ? 1 : 2)}`; };
-  const range = row.interval ? ` [${row.interval.map(shown).join(", ")}]` : "";
-  return `off: ${row.measure} ${shown(row.change)}${range} ${accuracy ? "points" : "%"}${row.clear ? "" : ", unclear"}`;
-}
-
 export async function show(main) {
   const { models } = await ask("models");
   if (!models.length) {
@@ -138,7 +126,6 @@ export async function show(main) {
   function pane(side) {
     return { side, model: () => pickers[side].select.value, untrained: () => pickers[side].untrained.checked, text: () => text.value };
   }
-  const kind = (path) => models.find((model) => model.path === path)?.kind;
 
   function start(side) {
     panes.querySelector(`[data-side=${side}]`)?.remove();
@@ -147,25 +134,8 @@ export async function show(main) {
     if (!pickers[side].select.value) return;
     const place = el("section", { class: "card", "data-side": side, "aria-label": `Model ${side.toUpperCase()}` }, el("h2", {}, pickers[side].select.value.replaceAll("/", "/\u200b") + (pickers[side].untrained.checked ? ", untrained" : "")), el("div", { class: "answer" }, "Reading …"), el("div", { class: "more" }));
     side === "a" ? panes.prepend(place) : panes.append(place);
-    shown[side] = { place, off: new Set(state.list(`off_${side}`)), effects: {}, tests: [] };
+    shown[side] = { place, off: new Set(state.list(`off_${side}`)) };
     read(side);
-    if (kind(pickers[side].select.value) === "record" && !pickers[side].untrained.checked) effects(side);
-  }
-
-  async function effects(side) {
-    try {
-      const told = await ask("effects", { model: pickers[side].select.value }, `effects-${side}`);
-      if (!told || !shown[side]) return;
-      [shown[side].tests, shown[side].test] = [told.tests, told.effects[0]?.test || told.tests[0]];
-      takeEffects(side, told.effects);
-    } catch { /* a record without them is shown without them */ }
-  }
-
-  function takeEffects(side, rows) {
-    const test = rows[0]?.test;
-    shown[side].effects = {};
-    for (const row of rows.filter((each) => each.test === test)) shown[side].effects[`${row.layer}.${row.head}`] = `${effectText(row)} on ${row.test}`;
-    if (shown[side].told) draw(side);
   }
 
   async function read(side) {
@@ -186,30 +156,6 @@ export async function show(main) {
     }
   }
 
-  function measureButton(side) {
-    const mine = shown[side];
-    const model = pickers[side].select.value;
-    if (kind(model) !== "record" || pickers[side].untrained.checked || !mine.tests.length) return null;
-    const bar = el("progress", { max: 1, value: 0, hidden: true, "aria-label": "Measuring" });
-    const test = el("select", { "aria-label": "Test set to measure on" }, options(mine.tests, mine.test));
-    test.addEventListener("change", () => { mine.test = test.value; });
-    const button = el("button", { type: "button", onclick: async () => {
-      button.disabled = true;
-      bar.hidden = false;
-      try {
-        await listen("measure", { model, test: test.value }, (event) => {
-          if (event.total) bar.value = event.done / event.total;
-          if (event.effects) takeEffects(side, event.effects);
-        }, `measure-${side}`);
-      } catch (error) {
-        mine.place.append(problem(error));
-      }
-      button.disabled = false;
-      bar.hidden = true;
-    } }, "Measure each head");
-    return el("div", { class: "bar" }, button, el("label", {}, "on", test), bar, el("span", { class: "soft small" }, "Scores the test set with one head switched off at a time; 95% intervals."));
-  }
-
   // One scale for both sides, so that their bars can be compared.
   const likeliest = () => Math.max(...Object.values(shown).map(({ told }) => told?.answer?.next?.[0]?.probability || 0));
 
@@ -217,7 +163,7 @@ export async function show(main) {
     const mine = shown[side];
     const { told } = mine;
     mine.maps = attention(mine.unpacked, {
-      chosen: state.get("head", "0.0").split(".").map(Number), off: mine.off, effects: mine.effects, seeds: told.of_seeds,
+      chosen: state.get("head", "0.0").split(".").map(Number), off: mine.off,
       onChoose: (layer, head) => state.set({ head: `${layer}.${head}` }),
       onOff: (id, off) => {
         off ? mine.off.add(id) : mine.off.delete(id);
@@ -226,14 +172,13 @@ export async function show(main) {
       },
     });
     const answer = !told.answer || !Object.keys(told.answer).length ? null : told.task === "lm" ? surprisal(told.answer, told.before, likeliest()) : classes(told.answer, told.before);
-    const seeds = told.of_seeds ? el("p", { class: "soft small" }, `Mean of ${told.of_seeds} seeds; ± is their standard deviation.`) : null;
     const notes = told.notices.map((note) => el("p", { class: "note" }, note));
     const off = mine.off.size ? el("p", { class: "note" }, `Off: ${[...mine.off].join(", ")}. `, el("button", { type: "button", onclick: () => { mine.off.clear(); state.set({ [`off_${side}`]: "" }); read(side); } }, "All heads on")) : null;
-    renew(mine.place.querySelector(".answer"), ...[seeds, ...notes, off, answer, el("h3", {}, "Attention"), measureButton(side), mine.maps.node].filter(Boolean));
-    if (told.task === "lm" && kind(pickers[side].select.value) === "record" && !generators[side]) {
+    renew(mine.place.querySelector(".answer"), ...[...notes, off, el("h3", {}, "Attention"), mine.maps.node, answer].filter(Boolean));
+    if (told.task === "lm" && !generators[side]) {
       generators[side] = generation(pane(side));
       mine.place.querySelector(".more").append(generators[side].node);
-    } else if (generators[side]) mine.place.querySelector(".more").replaceChildren(...(told.task === "lm" && kind(pickers[side].select.value) === "record" ? [generators[side].node] : []));
+    } else if (generators[side]) mine.place.querySelector(".more").replaceChildren(...(told.task === "lm" ? [generators[side].node] : []));
   }
 
   text.addEventListener("input", () => {
@@ -247,14 +192,10 @@ export async function show(main) {
       name: "reading",
       python: () => Object.keys(shown).map((side) => {
         const { told } = shown[side];
-        if (told?.of_seeds) return `import fairtrial as ft\nfrom pathlib import Path\n\ntext = ${py(text.value)}\nruns = [ft.load(folder) for folder in sorted(Path(${py(told.folder)}).glob("seed-*"))]\nmaps = [run.attention(text) for run in runs]\n`;
         const question = told?.task === "classify" ? "print(run.predict(text, words=True))" : "print(run.surprisal(text))";
         return `import fairtrial as ft\n\ntext = ${py(text.value)}\nrun = ft.load(${py(told?.folder)})\n${question}\nrun.attention(text).plot()\n`;
       }).join("\n"),
-      command: () => Object.values(shown).flatMap(({ told }) => {
-        const folders = told.of_seeds ? told.seeds.map((seed) => `${told.folder}/seed-${seed}`) : [told.folder];
-        return folders.map((folder) => `fairtrial look ${shell(folder)} ${shell(text.value)}`);
-      }).join("\n"),
+      command: () => Object.values(shown).map(({ told }) => `fairtrial look ${shell(told.folder)} ${shell(text.value)}`).join("\n"),
       picture: () => shown.a?.maps?.picture(),
       rows: () => Object.keys(shown).flatMap((side) => shown[side].maps.rows().map((row) => ({ model: pickers[side].select.value, ...row }))),
       all: () => Object.fromEntries(Object.keys(shown).map((side) => [pickers[side].select.value, { ...shown[side].told, maps: shown[side].maps.rows() }])),

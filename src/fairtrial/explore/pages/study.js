@@ -1,7 +1,7 @@
-// A finished study: its verdict, any comparison, its items one by one, curves, and what more seeds could see.
+// A finished study: its verdict, any comparison, its items one by one, and curves.
 
 import { ask } from "./api.js";
-import { chip, choice, colour, digits, el, interval, intervalChart, lineChart, percent, problem, py, shell, slider, table, tools } from "./draw.js";
+import { chip, choice, colour, digits, el, interval, intervalChart, lineChart, percent, problem, py, shell, table, tools } from "./draw.js";
 import * as state from "./state.js";
 
 const COPIES = { 0: "", 1: "copy of a training text", 2: "near copy of a training text" };
@@ -25,14 +25,6 @@ function lead(told, task) {
     table(["variant", "test set", "verdict", `difference from ${told.baseline}, 95%`, "p, corrected", "from"], rows, { label: "Verdicts", class: "cards" }));
 }
 
-function looks(told) {
-  const seeds = told.look?.seeds;
-  const rows = told.looks.map((look) => [look.seeds, look.alpha, told.until_clear ? (seeds === look.seeds ? "this one" : seeds > look.seeds ? "passed" : "to come") : "not planned"]);
-  const line = told.until_clear ? "This study looks at 5, 10 and 20 seeds until its verdict is clear; each look spends a share of the 5% of false alarms."
-    : "The number of seeds was fixed in advance: one look, at 5%. With --until-clear a study may look three times, each at its share:";
-  return el("section", {}, el("h2", {}, "Interim looks"), el("p", {}, line), table(["seeds", "share of false alarms", "in this study"], rows, { label: "Interim looks" }));
-}
-
 export async function show(main) {
   const study = state.get("study");
   if (!study) return void (await pick(main));
@@ -46,9 +38,9 @@ export async function show(main) {
     metric: state.get("metric", facts.metric), items: state.get("items", facts.sets[state.get("set", first)]?.subset || "all"),
   };
   const asked = () => ({ study, ...chosen });
-  const trials = (variant) => `${study === "." ? "" : `${study}/`}trials/${task}/${variant}`; // all its seeds
+  const trial = (variant, seed) => `${study === "." ? "" : `${study}/`}trials/${task}/${variant}/seed-${seed}`;
   const place = (name) => el("div", { class: name });
-  const [compared, powered, itemised, curved] = ["compared", "powered", "itemised", "curved"].map(place);
+  const [compared, curved] = ["compared", "curved"].map(place);
   let last = null;
 
   const keep = (name) => (value) => {
@@ -57,7 +49,6 @@ export async function show(main) {
     if (name === "task") { state.set({ variant: "", set: "", metric: "", items: "" }); state.flush(); window.dispatchEvent(new PopStateEvent("popstate")); return; }
     itemsFrom = 0;
     compare();
-    power();
     items();
   };
 
@@ -72,8 +63,7 @@ export async function show(main) {
       const difference = [{ name: `${found.variant} − ${found.against}`, value: found.difference, low: found.low, high: found.high, dots: found.by_seed || [], kind: ["better", "worse"].includes(kind) ? kind : "none" }];
       const line = found.verdict ? el("p", {}, chip(found.verdict.verdict), " ", found.verdict.sentence)
         : el("p", {}, chip("none", "exploration"), ` Not what the verdict is about: for ideas, not for claims. ${found.sentence}`);
-      const facts = [`${found.count} items${found.groups ? ` in ${found.groups} groups` : ""}, ${found.seeds} seeds`, found.p == null ? null : `p ${digits(found.p)} uncorrected`, found.smallest == null ? null : `found in 4 of 5 cases: ${digits(found.smallest)} ${found.unit}`,
-        found.shares ? `variance of the difference: ${Object.entries(found.shares).map(([name, share]) => `${name} ${percent(share, 0)}`).join(", ")}` : null].filter(Boolean).join("; ");
+      const facts = [`${found.count} items${found.groups ? ` in ${found.groups} groups` : ""}, ${found.seeds} seeds`, found.p == null ? null : `p ${digits(found.p)} uncorrected`,         found.shares ? `variance of the difference: ${Object.entries(found.shares).map(([name, share]) => `${name} ${percent(share, 0)}`).join(", ")}` : null].filter(Boolean).join("; ");
       compared.replaceChildren(...found.why_not.map((why) => el("p", { class: "note" }, why)), line,
         el("div", { class: "two" },
           el("figure", {}, el("figcaption", {}, `${found.metric} on ${found.set}, ${found.items} items, 95% intervals; dots are seeds`), intervalChart(scores, { unit, label: "Scores" })),
@@ -81,30 +71,6 @@ export async function show(main) {
         el("p", { class: "soft small" }, facts));
     } catch (error) {
       compared.replaceChildren(problem(error));
-    }
-  }
-
-  const wanted = { seeds: state.number("seeds", 0), count: state.number("count", 0) };
-  const drawn = place("drawn");
-  async function power() {
-    try {
-      const found = await ask("power", { ...asked(), ...(wanted.seeds ? { seeds: wanted.seeds } : {}), ...(wanted.count ? { count: wanted.count } : {}) }, "power");
-      if (!found) return;
-      if (!powered.children.length) {
-        const [had, items] = found.had;
-        powered.append(el("div", { class: "bar" },
-          slider("Seeds", { min: 2, max: 40, step: 1, value: wanted.seeds || had }, (value) => { wanted.seeds = value; state.set({ seeds: value }); power(); }),
-          slider("Test items", { min: 10, max: Math.max(2000, 8 * items), step: 10, value: wanted.count || items }, (value) => { wanted.count = value; state.set({ count: value }); power(); })), drawn);
-      }
-      drawn.replaceChildren(
-        el("p", { class: "seen" }, `${found.seeds} seeds and ${found.count} items find a difference of ${digits(found.smallest)} ${found.unit} in 4 of 5 cases; this study's ${found.had[0]} seeds and ${found.had[1]} items find ${digits(found.now)}${found.own == null ? "" : ` (${digits(found.own)} by the standard error of its own test)`}.`),
-        el("figure", {}, el("figcaption", {}, `Smallest difference found in 4 of 5 cases, by seeds, with ${found.count} items`),
-          lineChart([{ name: "smallest", colour: colour("v0"), points: found.by_seeds.filter(([number]) => number >= 3) }, { name: "chosen", colour: colour("worse"), points: [[found.seeds, 0], [found.seeds, found.smallest]] }], { unit: found.unit, label: "Power", height: 200, axis: "seeds" })),
-        el("p", { class: "soft small" }, "From this comparison's own variances of seeds, items and the rest, at the level that decides one comparison of the study."),
-        found.smallest > 0 ? "" : el("p", { class: "note" }, "Both variants answered every item alike: without any variance there is nothing to reckon from."));
-    } catch (error) {
-      drawn.replaceChildren(problem(error));
-      if (!powered.children.length) powered.append(drawn);
     }
   }
 
@@ -129,7 +95,7 @@ export async function show(main) {
           el("div", { class: "small" }, el("span", { class: "soft" }, `item ${row.item}${row.label ? `, label ${row.label}` : ""}${COPIES[row.copy] ? `, ${COPIES[row.copy]}` : ""}`)),
           el("div", { class: "small" }, `${chosen.variant}: `, answers(row, "variant")),
           el("div", { class: "small" }, `${chosen.against}: `, answers(row, "against")),
-          row.text && row.text.length <= 1000 ? el("div", { class: "small" }, el("a", { href: state.address("playground", { a: trials(chosen.variant), b: trials(chosen.against), text: row.text }) }, "read it in the playground")) : null)),
+          row.text && row.text.length <= 1000 ? el("div", { class: "small" }, el("a", { href: state.address("playground", { a: trial(chosen.variant, row.variant[0].seed), b: trial(chosen.against, row.against[0].seed), text: row.text }) }, "read it in the playground")) : null)),
         el("div", { class: "bar" },
           el("button", { type: "button", disabled: found.offset === 0, onclick: () => { itemsFrom = Math.max(0, found.offset - 20); items(); } }, "Previous"),
           el("button", { type: "button", disabled: found.offset + found.rows.length >= found.count, onclick: () => { itemsFrom = found.offset + found.rows.length; items(); } }, "Next")));
@@ -176,13 +142,12 @@ export async function show(main) {
       choice("Test set", Object.keys(facts.sets), chosen.set, keep("set")),
       choice("Metric", facts.metrics, chosen.metric, keep("metric")),
       choice("Items", [["all", "all"], ["clean", "clean: no copies"], ["contaminated", "copies of training texts"]], chosen.items, keep("items"))),
-    compared, el("h2", {}, "Power: what could be seen"), powered, looks(told), el("h2", {}, "Learning curves"), curved,
+    compared, el("h2", {}, "Learning curves"), curved,
     el("h2", {}, "Items: where they differ"),
     el("div", { class: "bar" },
       choice("Order", ["either", "variant better", "variant worse", "as in the file"], order.value, (value) => { order.value = value; itemsFrom = 0; state.set({ order: value }); items(); }),
       el("label", { class: "field" }, el("span", {}, "Containing"), el("input", { type: "search", value: order.containing, oninput: (event) => { order.containing = event.target.value; itemsFrom = 0; state.set({ containing: order.containing }); items(); } }))),
     listed,
-    el("p", {}, "Every seed of a variant can be read in the ", el("a", { href: state.address("playground", { a: trials(chosen.variant) }) }, "playground"), "."),
     tools({
       name: "study",
       python: () => `import fairtrial as ft\n\nverdict = ft.verdict(${py(told.folder)})\nprint(verdict)\nverdict.plot()\n`,
@@ -191,8 +156,8 @@ export async function show(main) {
       rows: () => shownItems.map((row) => ({ item: row.item, text: row.text, label: row.label, gain: row.gain, variant: row.variant.map((each) => each.answer ?? each.nll).join(" | "), against: row.against.map((each) => each.answer ?? each.nll).join(" | ") })),
       all: () => ({ comparison: last, items: shownItems }),
     }));
-  const redraw = () => { compare(); power(); curves(); };
+  const redraw = () => { compare(); curves(); };
   window.addEventListener("themed", redraw);
-  await Promise.all([compare(), power(), items(), curves()]);
+  await Promise.all([compare(), items(), curves()]);
   return () => window.removeEventListener("themed", redraw);
 }
