@@ -48,6 +48,7 @@ from fairtrial.record import Listed, Record, default_folder, ensure_free, record
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from fairtrial.data.cleaning import Cleaned
     from fairtrial.explore import Explorer
     from fairtrial.inspection.catalogue import Catalogue
     from fairtrial.inspection.parameters import Parameters
@@ -909,12 +910,9 @@ def clean(
     *,
     drop: str = "train",
     near: bool = True,
-    across: bool = False,
-    duplicates: bool = False,
-    conflicts: bool = False,
     quiet: bool = False,
     **fields: Any,
-) -> dict[str, Any]:
+) -> Cleaned:
     """Write a copy of a data set without test items that also occur in the training set.
 
     dropped.tsv in the copy lists what was removed.
@@ -925,22 +923,20 @@ def clean(
         drop: 'train': remove copies from the training files, so that scores on the test sets stay comparable; 'test':
             remove the copied items from the test sets, so that training stays the same.
         near: Remove near duplicates, too, not only exact copies.
-        across: Format 'course': also between one task's training set and the other's tests.
-        duplicates: Also drop repeated texts within a training file; the first stays.
-        conflicts: Also drop training texts with two labels.
         quiet: Show no progress.
         fields: Columns of the data: `text_column="review"`.
 
-    >>> ft.clean(reviews, "cleaned", duplicates=True)["files"]["reviews.tsv"]["kept"]
-    240
+    >>> ft.clean(reviews, "cleaned")
+    Traceback (most recent call last):
+    ...
+    fairtrial.errors.BadInput: ...reviews.tsv: the data bring no test set: fairtrial carves one when it trains
     """
-    from fairtrial.data.cleaning import CleanOptions, clean_data
+    from fairtrial.data.cleaning import clean_data
 
     one_of("drop", drop, ("train", "test"))
-    options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
     chosen = recipe_of(Recipe(), str(data), None, fields)
     with telling(quiet) as tell:
-        return clean_data(chosen.data, Path(out), options, tell)
+        return clean_data(chosen.data, Path(out), drop, near, tell)
 
 
 def power(

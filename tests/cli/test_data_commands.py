@@ -135,7 +135,7 @@ def test_columns_are_chosen_on_the_command_line(fairtrial: Call, tmp_path: Path)
     assert "none of 8 test items" in said.out
     said = fairtrial("data", "audit", "--data", path, *named)
     assert "not used: a" in said.out
-    said = fairtrial("data", "clean", "--data", path, "--out", tmp_path / "out", *named, "--duplicates")
+    said = fairtrial("data", "clean", "--data", path, "--out", tmp_path / "out", *named)
     assert "not used: a" in said.out, said.err
     said = fairtrial("study", "--data", path, *named, "--variants", "learned", "rope", "--dry-run", "--engine", "here")
     assert "notice: columns: text from 'b'" in said.out, said.err

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fairtrial.data.audit import audit_data
-from fairtrial.data.cleaning import CleanOptions, clean_data
+from fairtrial.data.cleaning import clean_data
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data, built_in_recipe, with_settings
 
@@ -48,7 +47,7 @@ def course(course_folder: Path) -> Path:
 def test_duplicates_leave_training_and_test_sets_stay_complete(course: Path, tmp_path: Path) -> None:
     before, out = prints(course), tmp_path / "clean"
     assert dirty(course)["test"] >= 1
-    report = clean_data(Data(source=str(course)), out, CleanOptions())
+    report = clean_data(Data(source=str(course)), out)
     assert dirty(out) == {"test": 0}
     assert set(dirty(out, "lm").values()) == {0}
     assert prints(course) == before
@@ -57,27 +56,25 @@ def test_duplicates_leave_training_and_test_sets_stay_complete(course: Path, tmp
     kept = (out / "train_CLS.tsv").read_text().splitlines()
     assert f"0\t{LONG}." not in kept
     assert f"1\t{LONG.replace('winter', 'summer')}!" not in kept
-    assert "2\tA text of its own in train." in kept  # another task's test: only with across
-    counts = report["files"]["train_CLS.tsv"]
-    assert counts["documents"] - counts["kept"] == sum(counts["dropped"].values())
-    assert len(kept) == counts["kept"]
+    assert "2\tA text of its own in train." in kept  # another task's test
+    counts = report.files["train_CLS.tsv"]
+    assert counts.documents - counts.kept == sum(counts.dropped.values())
+    assert len(kept) == counts.kept
     listed = (out / "dropped.tsv").read_text().splitlines()
     assert "train_CLS.tsv:91\texact duplicates\ttest_CLS.tsv:31" in listed
-    assert len(listed) - 1 == sum(sum(each["dropped"].values()) for each in report["files"].values())
+    assert len(listed) - 1 == sum(sum(each.dropped.values()) for each in report.files.values())
 
 
 def test_items_leave_the_test_set_with_drop_test(course: Path, tmp_path: Path) -> None:
-    clean_data(Data(source=str(course)), tmp_path / "clean", CleanOptions(drop="test"))
+    clean_data(Data(source=str(course)), tmp_path / "clean", drop="test")
     assert dirty(tmp_path / "clean") == {"test": 0}
     assert (tmp_path / "clean" / "train_CLS.tsv").read_bytes() == (course / "train_CLS.tsv").read_bytes()
     assert LONG not in (tmp_path / "clean" / "test_CLS.tsv").read_text()
 
 
-def test_exact_duplicates_only_and_duplicates_across_tasks(course: Path, tmp_path: Path) -> None:
-    clean_data(Data(source=str(course)), tmp_path / "exact", CleanOptions(near=False))
+def test_exact_duplicates_only(course: Path, tmp_path: Path) -> None:
+    clean_data(Data(source=str(course)), tmp_path / "exact", near=False)
     assert "summer" in (tmp_path / "exact" / "train_CLS.tsv").read_text()
-    clean_data(Data(source=str(course)), tmp_path / "across", CleanOptions(across=True))
-    assert "A text of its own" not in (tmp_path / "across" / "train_CLS.tsv").read_text()
 
 
 def test_a_csv_with_line_ends_inside_texts_keeps_its_bytes(tmp_path: Path) -> None:
@@ -93,7 +90,7 @@ def test_a_csv_with_line_ends_inside_texts_keeps_its_bytes(tmp_path: Path) -> No
     )  # fmt: skip
     (source / "train.csv").write_bytes(train)
     (source / "test.csv").write_bytes(b'label,text\na,"Copied over two lines"\nb,"fresh"\n')
-    clean_data(Data(source=str(source)), tmp_path / "out", CleanOptions())
+    clean_data(Data(source=str(source)), tmp_path / "out")
     assert (tmp_path / "out" / "train.csv").read_bytes() == train.replace(b'b,"copied\r\nover two ""lines"""\r\n', b"")
 
 
@@ -105,7 +102,7 @@ def test_a_folder_for_each_class_loses_whole_files(tmp_path: Path) -> None:
         path = tmp_path / "in" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    clean_data(Data(source=str(tmp_path / "in")), tmp_path / "out", CleanOptions())
+    clean_data(Data(source=str(tmp_path / "in")), tmp_path / "out")
     assert set(prints(tmp_path / "in")) - set(prints(tmp_path / "out")) == {"train/a/2.txt"}
     assert dirty(tmp_path / "out") == {"test": 0}
 
@@ -123,9 +120,9 @@ def test_a_validation_file_of_test_texts_alone_is_left_out(tmp_path: Path) -> No
         (source / f"{name}.tsv").write_text(
             "text\tlabel\n" + "".join(f"{text}\t{n % 2}\n" for n, text in enumerate(each))
         )
-    report = clean_data(Data(source=str(source)), out, CleanOptions())
+    report = clean_data(Data(source=str(source)), out)
     assert sorted(path.name for path in out.iterdir()) == ["dropped.tsv", "test.tsv", "train.tsv"]
-    assert report["files"]["dev.tsv"]["kept"] == 0
+    assert report.files["dev.tsv"].kept == 0
     assert dirty(out) == {"test": 0}
 
 
@@ -136,27 +133,10 @@ def test_a_paragraph_goes_if_one_of_its_sentences_is_tested(tmp_path: Path) -> N
     paragraphs[7] = f"It rained. {LONG}.\nThen it stopped."
     (source / "train.txt").write_text("\n\n".join(paragraphs) + "\n")
     (source / "test.txt").write_text(f"Nothing else.\n\n{LONG}.\n\nThe end of it.\n")
-    clean_data(Data(source=str(source)), tmp_path / "out", CleanOptions())
+    clean_data(Data(source=str(source)), tmp_path / "out")
     assert (tmp_path / "out" / "train.txt").read_text() == "\n\n".join(paragraphs[:7] + paragraphs[8:]) + "\n"
     assert dirty(source, "lm")["test"] == 1
     assert dirty(tmp_path / "out", "lm")["test"] == 0
-
-
-def test_repeats_and_conflicts_inside_train_are_dropped_with_their_options(tmp_path: Path) -> None:
-    source = tmp_path / "reviews.tsv"
-    lines = ["a\tgood film", "b\tbad film", "a\tGood film!", "a\tso so", "b\tso so", "b\tworst film"]
-    source.write_text("\n".join(lines) + "\n")
-    with pytest.raises(BadInput, match="bring no test set"):
-        clean_data(Data(source=str(source)), tmp_path / "none", CleanOptions())
-    assert not (tmp_path / "none").exists()
-
-    def kept(name: str, **options: Any) -> list[str]:
-        clean_data(Data(source=str(source)), tmp_path / name, CleanOptions(**options))
-        return (tmp_path / name / "reviews.tsv").read_text().splitlines()
-
-    assert kept("once", duplicates=True) == [*lines[:2], *lines[3:]]
-    assert kept("clear", conflicts=True) == [*lines[:3], lines[5]]
-    assert kept("both", duplicates=True, conflicts=True) == [*lines[:2], lines[5]]
 
 
 def test_refusals_write_nothing(course: Path, tmp_path: Path) -> None:
@@ -165,18 +145,18 @@ def test_refusals_write_nothing(course: Path, tmp_path: Path) -> None:
     (full / "mine.txt").write_text("keep me")
     for out, why in ((full, "not an empty folder"), (course, "outside"), (course / "out", "outside")):
         with pytest.raises(BadInput, match=why):
-            clean_data(Data(source=str(course)), out, CleanOptions())
+            clean_data(Data(source=str(course)), out)
     assert [path.name for path in full.iterdir()] == ["mine.txt"]
     with pytest.raises(BadInput, match="embedded speeches are clean"):
-        clean_data(Data(source="sotu"), tmp_path / "out", CleanOptions())
+        clean_data(Data(source="sotu"), tmp_path / "out")
     (course / "test_CLS.tsv").write_bytes((course / "train_CLS.tsv").read_bytes())
     with pytest.raises(BadInput, match="nothing of the training set would be left"):
-        clean_data(Data(source=str(course)), tmp_path / "out", CleanOptions())
+        clean_data(Data(source=str(course)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_an_existing_empty_folder_is_used(course: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    clean_data(Data(source=str(course)), tmp_path / "out", CleanOptions())
+    clean_data(Data(source=str(course)), tmp_path / "out")
     assert (tmp_path / "out" / "train_CLS.tsv").is_file()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

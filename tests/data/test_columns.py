@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sources import write
 
-from fairtrial.data.cleaning import CleanOptions, clean_data
+from fairtrial.data.cleaning import clean_data
 from fairtrial.data.columns import candidates
 from fairtrial.data.corpus import Corpus
 from fairtrial.data.readers import read
@@ -179,7 +179,7 @@ def test_a_file_with_a_split_column_is_cleaned_row_by_row(tmp_path: Path) -> Non
     rows = ["a,0,train", "b,1,train", f"{long},0,train", f"{long},0,test", "c,1,test"]
     path = write(tmp_path / "a.csv", "\n".join(["t,y,part", *rows]))
     data = Data(source=str(path), text_column="t", label_column="y", split_column="part")
-    clean_data(data, tmp_path / "out", CleanOptions())
+    clean_data(data, tmp_path / "out")
     assert (tmp_path / "out/a.csv").read_text().splitlines() == ["t,y,part", *rows[:2], *rows[3:]]
 
 

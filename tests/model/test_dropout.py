@@ -8,8 +8,7 @@ from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model.attention import Attention, ForwardContext, Layout
-from fairtrial.model.kernels import shortest_window
+from fairtrial.model.attention import Attention, ForwardContext, Layout, shortest_window
 from fairtrial.model.layers import Dropout, dropouts_of, seed_dropout
 from fairtrial.model.part import AttentionContext, build_parts
 from fairtrial.recipe import PartChoice, Shape

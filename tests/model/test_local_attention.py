@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model.attention import Attention, ForwardContext
-from fairtrial.model.kernels import Cut, Windows, shortest_window, worth_it
+from fairtrial.model.attention import Attention, Cut, ForwardContext, Windows, shortest_window, worth_it
 from fairtrial.model.layers import capture
 from fairtrial.model.network import Body, Classifier, LanguageModel
 from fairtrial.model.part import build_parts

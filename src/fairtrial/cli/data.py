@@ -19,9 +19,9 @@ from fairtrial.cli.declare import COLUMNS, Call, command
 from fairtrial.cli.judge import Json
 from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput, HelperDied
+from fairtrial.typed import unstructure
 
 PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
-CLEANING_OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": "--conflicts"}
 OF_MODULES = ["kind", "vocabulary", "length", "classes"]
 
 
@@ -35,7 +35,6 @@ def audit(call: Call, json: Json = False) -> None:
     if model is None and ("task" in call.given or call.fields):
         raise BadInput("--task and --set apply to --model only")
     from fairtrial.finding import Passport
-    from fairtrial.typed import unstructure
 
     with ending_hung(call.given["time_limit"]):
         audited = call(quiet=json)
@@ -101,18 +100,15 @@ def baseline(call: Call, json: Json = False) -> None:
 def clean(call: Call, json: Json = False) -> None:
     result = call(quiet=json)
     if json:
-        print(dumps(result))
+        print(dumps(unstructure(result)))
         return
-    for note in result["notes"]:
+    for note in result.notes:
         print(f"note: {note}")
-    for name, counts in result["files"].items():
-        why = ", ".join(f"{count:,} {reason}" for reason, count in counts["dropped"].items()) or "nothing dropped"
-        gone = "" if counts["kept"] or not counts["documents"] else ", so it is left out"
-        print(f"{name}: {counts['kept']:,} of {counts['documents']:,} documents kept ({why}){gone}")
-    for name, count in result["left"].items():
-        print(f"left in place: {count:,} {name} (drop them with {CLEANING_OPTIONS[name]})")
-    out = call.given["out"]
-    print(f"cleaned copy: {out}  (see: fairtrial data audit --data {out})")
+    for name, file in result.files.items():
+        why = ", ".join(f"{count:,} {reason}" for reason, count in file.dropped.items()) or "nothing dropped"
+        gone = "" if file.kept or not file.documents else ", so it is left out"
+        print(f"{name}: {file.kept:,} of {file.documents:,} documents kept ({why}){gone}")
+    print(f"cleaned copy: {result.out}  (see: fairtrial data audit --data {result.out})")
 
 
 @command("data cache", api.cache, "Data", "data cache --clear", deprecated=["cache"])

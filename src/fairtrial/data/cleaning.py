@@ -5,75 +5,70 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from fairtrial.data.corpus import Corpus, Document, Documents
 from fairtrial.data.duplicates import CLEAN, EXACT, find_duplicates
 from fairtrial.data.readers import find_format, read
-from fairtrial.data.splits import conflicts, into_sentences
-from fairtrial.data.words import text_key
+from fairtrial.data.splits import into_sentences
 from fairtrial.disk import disk_errors, preparing, sweep_lock, whole_folder, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
 
 EXACT_DUPLICATE, NEAR_DUPLICATE = "exact duplicates", "near duplicates"
-REPEATED, CONFLICT = "repeated texts", "texts under two labels"
 LIST = "dropped.tsv"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CleanOptions:
-    """What to drop, and from where."""
+@dataclass(frozen=True)
+class CleanedFile:
+    """What was kept of one file, or of a folder where there are many."""
 
-    drop: str = "train"  # 'train': duplicates leave training, test sets stay as they are; 'test': the reverse
-    near: bool = True
-    across: bool = False  # the course's folder: also between the tasks
-    duplicates: bool = False
-    conflicts: bool = False
+    documents: int = 0
+    kept: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)  # by reason
 
-    @property
-    def inside_train(self) -> set[str]:
-        """What to drop although it occurs in train only."""
-        return {why for why, drop in ((REPEATED, self.duplicates), (CONFLICT, self.conflicts)) if drop}
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A cleaned copy of a data set."""
+
+    source: str
+    out: str
+    files: Mapping[str, CleanedFile]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Dropped:
     why: str
-    because: str  # file and line of the text that it duplicates or contradicts
+    because: str  # file and line of the text that it duplicates
 
 
 def clean_data(
-    data: Data, out: Path, options: CleanOptions, on_progress: Callable[[str], None] = lambda what: None
-) -> dict[str, object]:
-    """Write a cleaned copy of the data to `out`. Their source is only read."""
+    data: Data,
+    out: Path,
+    drop: str = "train",
+    near: bool = True,
+    on_progress: Callable[[str], None] = lambda what: None,
+) -> Cleaned:
+    """Write a cleaned copy of the data to `out`. Their source is only read. `drop`: 'train', duplicates leave training
+    and test sets stay as they are; or 'test', the reverse."""
     source, kind = data.source, find_format(data)
     if kind == "sotu":
         raise BadInput("the embedded speeches are clean: no test sentence occurs in training")
     ensure_empty(out, Path(source).expanduser())
     on_progress("reading")
     corpora = read_all(data, kind)
-    if not any(corpus.tests or corpus.validation for corpus in corpora) and not options.inside_train:
-        hint = "use --duplicates or --conflicts to clean the training texts themselves"
-        raise BadInput("the data bring no test set: fairtrial carves one when it trains", hint, path=source)
+    if not any(corpus.tests or corpus.validation for corpus in corpora):
+        raise BadInput("the data bring no test set: fairtrial carves one when it trains", path=source)
     dropped: dict[str, Dropped] = {}  # by file and line
     for corpus in corpora:
         on_progress(f"searching {len(corpus.train):,} training documents for duplicates")
         tests = all_tests(corpus)
         for training, tested in ((corpus.train, tests), (corpus.validation, tests), (corpus.train, corpus.validation)):
-            drop_duplicates(dropped, training, tested, options, corpus.paragraphs)
-    if options.across and len(corpora) == 2:
-        for one, other in (corpora, corpora[::-1]):
-            drop_duplicates(dropped, one.train, all_tests(other), options, paragraphs=False)
-    inside: dict[str, Dropped] = {}
-    for corpus in corpora:
-        kept = [document for document in corpus.train if document.location not in dropped]
-        pairs = conflicts(kept, kept)[::-1]  # the first conflict of a text is named
-        inside |= repeated(kept) | {text.location: Dropped(CONFLICT, other.location) for text, other in pairs}
-    dropped |= {location: found for location, found in inside.items() if found.why in options.inside_train}
+            drop_duplicates(dropped, training, tested, drop, near, corpus.paragraphs)
     for corpus in corpora:
         check_emptied(corpus, dropped, source)
     on_progress("writing")
@@ -82,9 +77,8 @@ def clean_data(
     if packed := [name for name in names if name.lower().endswith((".gz", ".parquet", ".json"))]:
         raise BadInput(f"{packed[0]} cannot be cleaned line by line", "save it as CSV or JSON lines", path=source)
     files = write_files(Path(source).expanduser(), out, list(names), documents, dropped)
-    notes = list(dict.fromkeys(note for corpus in corpora for note in corpus.notes))
-    left = Counter(found.why for found in inside.values() if found.why not in options.inside_train)
-    return {"format": 1, "source": source, "out": str(out), "files": files, "left": dict(left), "notes": notes}
+    notes = tuple(dict.fromkeys(note for corpus in corpora for note in corpus.notes))
+    return Cleaned(source, str(out), files, notes)
 
 
 def read_all(data: Data, kind: str) -> list[Corpus]:
@@ -107,7 +101,7 @@ def all_tests(corpus: Corpus) -> Documents:
 
 
 def drop_duplicates(
-    dropped: dict[str, Dropped], training: Documents, tests: Documents, options: CleanOptions, paragraphs: bool
+    dropped: dict[str, Dropped], training: Documents, tests: Documents, drop: str, near: bool, paragraphs: bool
 ) -> None:
     """A paragraph is dropped if one of its sentences is a duplicate: sentences are what is trained and scored."""
     if paragraphs:
@@ -115,26 +109,15 @@ def drop_duplicates(
     if not training or not tests:
         return
     found = find_duplicates([document.text for document in training], [document.text for document in tests])
-    if options.drop == "test":
+    if drop == "test":
         chosen, others, status, partner = tests, training, found.status, found.partner
     else:
         chosen, others, status, partner = training, tests, found.known_status, found.known_partner
     for document, kind, number in zip(chosen, status, partner, strict=True):
         if kind == EXACT:
             dropped[document.location] = Dropped(EXACT_DUPLICATE, others[number].location)
-        elif kind != CLEAN and options.near:
+        elif kind != CLEAN and near:
             dropped.setdefault(document.location, Dropped(NEAR_DUPLICATE, others[number].location))
-
-
-def repeated(documents: Sequence[Document]) -> dict[str, Dropped]:
-    """Texts that occurred earlier under the same label."""
-    first: dict[tuple[str, str], str] = {}
-    found = {}
-    for document in documents:
-        location = first.setdefault((text_key(document.text), document.label), document.location)
-        if location != document.location:
-            found[document.location] = Dropped(REPEATED, location)
-    return found
 
 
 def check_emptied(corpus: Corpus, dropped: dict[str, Dropped], source: str) -> None:
@@ -159,14 +142,14 @@ def ensure_empty(out: Path, source: Path) -> None:
 
 def write_files(
     source: Path, out: Path, names: Sequence[str], documents: Sequence[Document], dropped: Mapping[str, Dropped]
-) -> dict[str, Any]:
+) -> dict[str, CleanedFile]:
     """Files without the dropped documents, and a list of these: all or nothing. Counts by file, or folder if many."""
     folder = source if source.is_dir() else source.parent
     by_file: defaultdict[Path, dict[int, str]] = defaultdict(dict)  # file -> line -> location
     for document in documents:
         path, line = split_location(document.location)
         by_file[path][line] = document.location
-    counts: dict[str, Any] = {}
+    counts: dict[str, CleanedFile] = {}
     with disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     with preparing(out), whole_folder(out) as draft:
@@ -178,10 +161,12 @@ def write_files(
                     (draft / name).parent.mkdir(parents=True, exist_ok=True)
                 write_bytes(draft / name, without((folder / name).read_bytes(), sorted(locations), set(lost)))
             group = name if len(names) < 50 else Path(name).parent.as_posix()
-            count = counts.setdefault(group, {"documents": 0, "kept": 0, "dropped": {}})
-            count["documents"] += len(locations)
-            count["kept"] += len(locations) - len(lost)
-            count["dropped"] = dict(Counter(count["dropped"]) + Counter(found.why for found in lost.values()))
+            count = counts.get(group, CleanedFile())
+            counts[group] = CleanedFile(
+                count.documents + len(locations),
+                count.kept + len(locations) - len(lost),
+                dict(Counter(count.dropped) + Counter(each.why for each in lost.values())),
+            )
         write_text(draft / LIST, list_dropped(folder, dropped))
     return counts
 
