@@ -46,7 +46,7 @@ from fairtrial.baselines.run import outcomes_of
 from fairtrial.prepare import prepare
 from fairtrial.recipe import choose_recipe
 task, data, name = sys.argv[1:]
-outcomes_of(prepare(choose_recipe(task, None, data, []), 0), names=(name,))
+outcomes_of(prepare(choose_recipe(task, None, data), 0), names=(name,))
 """  # fitted and scored on validation and test
 
 
@@ -147,7 +147,7 @@ def scoring_share(words: np.ndarray, megabytes: int = 10, steps: int = 2000) -> 
             write_text(text / name, megabytes, words)
         write_rows(rows, 100_000, words)
         for task, data in (("lm", text), ("classify", rows)):
-            recipe = choose_recipe(task, None, str(data), [])
+            recipe = choose_recipe(task, None, str(data))
             prepared = prepare(recipe, 0)
             with use_threads(1):
                 loop = Loop(prepared.task, prepared.recipe.training, prepared.recipe.scoring, 0)

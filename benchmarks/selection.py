@@ -25,7 +25,7 @@ from scipy.stats import t
 from fairtrial.data.duplicates import CLEAN
 from fairtrial.environment import use_threads
 from fairtrial.prepare import prepare
-from fairtrial.recipe import choose_recipe
+from fairtrial.recipe import choose_recipe, with_settings
 from fairtrial.statistics.crossed import crossed_t
 from fairtrial.statistics.outcomes import confusion, macro_f1
 from fairtrial.training.loop import Loop, put_weights, weights_of
@@ -73,7 +73,9 @@ FIRST = next(iter(RULES))
 
 def trial(source: str, seed: int, training: str) -> Iterator[dict[str, Any]]:
     """One training; for each rule what its weights do on test."""
-    prepared = prepare(choose_recipe("classify", "default", source, [*SETTINGS, *TRAININGS[training]]), seed)
+    prepared = prepare(
+        with_settings(choose_recipe("classify", "default", source), [*SETTINGS, *TRAININGS[training]]), seed
+    )
     (name,) = prepared.splits.tests
     clean = prepared.copies[name].status == CLEAN
     task = prepared.task

@@ -38,7 +38,7 @@ POSIX = (
 )
 
 
-progress.SAID_AFTER_SECONDS = math.inf  # what a busy machine takes long for is not said between expected lines
+progress.STATUS_AFTER_SECONDS = math.inf  # what a busy machine takes long for is not said between expected lines
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -198,7 +198,7 @@ def broken_disk(monkeypatch: pytest.MonkeyPatch) -> BrokenDisk:
             return super().write(content)
 
     def open_file(path: Path, mode: str = "r", *more: Any, **other: Any) -> Any:
-        return File(path, mode) if mode == "wb" else really_open(path, mode, *more, **other)
+        return File(path, mode) if mode == "xb" else really_open(path, mode, *more, **other)
 
     monkeypatch.setattr(disk, "os", broken)
     monkeypatch.setattr(record, "os", broken)

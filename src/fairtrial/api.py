@@ -15,31 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.events import JobNotice, StudyEvent, StudyNotice, StudyPlanned
-from fairtrial.progress import (
-    OnEvent,
-    Stop,
-    TimeLimit,
-    doing,
-    open_bar,
-    sharing,
-    stopping_unless,
-    study_listener,
-    telling,
-    waiting,
-    watching,
-)
+from fairtrial.progress import OnEvent, Stop, StudyProgress, TimeLimit, TrialProgress, progress_bar, status, stopping
 from fairtrial.recipe import (
+    TASKS,
     PartChoice,
     Recipe,
     choose_recipe,
     duration_of,
-    find_recipes,
     finetune_recipe,
     full_name,
     one_of,
     plain_value,
     read_model,
-    read_setting,
     split_model,
     with_data,
 )
@@ -97,13 +84,8 @@ class StudyOptions:
     budget: Annotated[str | None, "Wall-clock time, such as 20m: chooses the number of seeds."] = None
     until_clear: Annotated[bool, "Interim looks at 5, 10 and 20 seeds, until the verdict is clear."] = False
     retry_failed: Annotated[bool, "Run failed trials again."] = False
-    engine: Annotated[str, "here (this process), cores (this machine) or ray (a cluster)."] = "cores"
+    engine: Annotated[str, "here (this process) or cores (this machine)."] = "cores"
     jobs: Annotated[int | None, "Trials at a time. Default: the number of cores."] = None
-    address: Annotated[str | None, "Address of a Ray cluster, 'auto' for a running one. Default: a new local one."] = (
-        None
-    )
-    cpus: Annotated[float | None, "Ray: cores of each trial. Default: 1."] = None
-    gpus: Annotated[float | None, "Ray: GPUs of each trial; 0.25: four share one. Default: 1 to train on GPUs."] = None
     on_event: OnStudyEvent | None = None  # gets every event instead of a progress bar
     stop: Stop | None = None  # asked now and then; Ctrl-C where it is None
 
@@ -165,8 +147,8 @@ def train(
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.loggers import open_loggers
 
-    with watching(quiet, options.on_event, options.stop) as (listen, asked):
-        with doing("loading torch"):
+    with watching(options, quiet) as (listen, asked):
+        with status("loading torch"):
             from fairtrial.plugins import load_files
             from fairtrial.trial import load as load_run
             from fairtrial.trial import run_trial
@@ -222,7 +204,7 @@ def resume(
     load_files(map(Path, plugins))
     with (
         open_loggers(options.log, opened.folder, opened.recipe) as on_log,
-        watching(quiet, options.on_event, options.stop) as (listen, asked),
+        watching(options, quiet) as (listen, asked),
     ):
         done = resume_trial(
             opened.folder,
@@ -290,7 +272,7 @@ def finetune(
     16
     """
     source = save_dataset(data, (Path(out).parent if out else Path("runs")) / "data")
-    chosen = finetune_recipe(source, str(encoder), pool=pool, path=None if recipe is None else Path(recipe))
+    chosen = finetune_recipe(source, str(encoder), pool, None if recipe is None else Path(recipe))
     threads = options.threads or min(2, os.cpu_count() or 1)
     seconds = 60.0 if options.save_seconds is None else options.save_seconds
     options = replace(options, threads=threads, save_seconds=seconds)
@@ -354,8 +336,6 @@ def study(
 
     check_range("seeds", seeds, 1)
     check_range("jobs", options.jobs, 1)
-    check_range("cpus", options.cpus, 0.01)
-    check_range("gpus", options.gpus, 0)
     if isinstance(variants, str | Path):
         variants, source = None, variants
     table, folder = read_study_table(None if source is None else str(source)), None
@@ -400,14 +380,11 @@ def study(
         tell(event)
 
     quiet = quiet or options.on_event is not None
-    with open_bar(quiet) as bar, stopping_unless(options.stop) as asked:
-        tell = options.on_event or study_listener(bar)
-        engine = open_engine(
-            options.engine, options.jobs, address=options.address, cpus=options.cpus, gpus=options.gpus
-        )
+    with progress_bar(quiet) as bar, stopping(options.stop) as asked:
+        tell = options.on_event or StudyProgress(bar).show
+        engine = open_engine(options.engine, options.jobs)
         try:
-            with waiting(bar, quiet):
-                judged = run_study(chosen, target, engine, how, listen, asked)
+            judged = run_study(chosen, target, engine, how, listen, asked)
         except Interrupted as error:
             if dry_run or not (target / "study.toml").is_file():
                 raise
@@ -541,8 +518,8 @@ def verify(
         raise BadInput(f"trials must be a number or 'all': {trials!r}")
     count = None if trials in (None, "all") else int(trials)
     options = Options(steps, None if data is None else str(data), count)
-    with telling(quiet) as tell:
-        return Verification(tuple(verify_folder(folder, options, tell) for folder in folders))
+    with progress_bar(quiet) as bar:
+        return Verification(tuple(verify_folder(folder, options, bar.show) for folder in folders))
 
 
 def demo(
@@ -677,13 +654,13 @@ def audit(
 
     limit = TimeLimit(read_time(time_limit))
     load_files(map(Path, plugins))
-    with sharing(quiet) as on_progress:
+    with progress_bar(quiet) as bar:
         if is_module(target):
             from fairtrial.audit.subject import plan_of_module
 
             sizes = {"vocabulary": vocabulary, "length": length, "classes": classes}
             plan = plan_of_module(target, kind, sizes, fields)
-            findings = audit_module(plan, bf16=bf16, limit=limit, on_progress=on_progress)
+            findings = audit_module(plan, bf16=bf16, limit=limit, on_progress=bar.advance)
             return Audit(type(target).__name__, tuple(findings))
         builder = model if model is not None else target if is_builder(target) else None
         sizes = {"vocabulary": vocabulary, "classes": classes} | ({} if builder is not None else {"length": length})
@@ -695,11 +672,11 @@ def audit(
             load_files(map(Path, files))
             fields |= {} if length is None else {"length": length}
             recipe = recipe_of(chosen, None, None, fields | {"model": choice, "name": choice.name})
-            findings = audit_target(recipe, bf16=bf16, limit=limit, on_progress=on_progress)
+            findings = audit_target(recipe, bf16=bf16, limit=limit, on_progress=bar.advance)
             return Audit(choice.name, tuple(findings))
         chosen_target = target_of(target)
         name = chosen_target if isinstance(chosen_target, str) else chosen_target.name
-        findings = audit_target(chosen_target, bf16=bf16, limit=limit, on_progress=on_progress)
+        findings = audit_target(chosen_target, bf16=bf16, limit=limit, on_progress=bar.advance)
         return Audit(name, tuple(findings))
 
 
@@ -742,8 +719,8 @@ def audit_data(
     from fairtrial.data.audit import audit_data
     from fairtrial.results.audit import Audit
 
-    with reading(data) as source, telling(quiet) as tell:
-        audits = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, fields)]
+    with reading(data) as source, progress_bar(quiet) as bar:
+        audits = [audit_data(each, 0, bar.show) for each in recipes_of(source, task, recipe, fields)]
     findings = tuple(finding for audit in audits for finding in audit.findings)
     return Audit(name_of(data), findings, {audit.task: audit for audit in audits})
 
@@ -776,9 +753,9 @@ def baseline(
     from fairtrial.baselines.run import baseline_scores
     from fairtrial.results.records import Baselines
 
-    with reading(data) as source, telling(quiet) as tell:
+    with reading(data) as source, progress_bar(quiet) as bar:
         chosen = recipes_of(source, task, recipe, fields)
-        return Baselines({each.task: baseline_scores(each, seed, tell) for each in chosen})
+        return Baselines({each.task: baseline_scores(each, seed, bar.show) for each in chosen})
 
 
 def compare(
@@ -829,7 +806,7 @@ def parameters(
     Args:
         target (RECORD|RECIPE.toml|NAME): A record, a recipe file, a task, 'course' or 'default'; in Python also a run
             or a recipe.
-        task: With a built-in recipe: classify, lm or mlm.
+        task: With 'course' or 'default': classify, lm or mlm. Default: classify.
         data: Text for the vocabulary, not the recipe's.
         vocabulary: Size of the vocabulary: no data are read.
         classes: Number of classes, with a vocabulary.
@@ -853,15 +830,13 @@ def parameters(
         record = Record.open(folder_of(target))
         return cost_of_recipe(record.recipe, record.trial.counts.vocabulary, len(record.trial.labels))
     with reading(data) if data is not None else nullcontext() as source:
-        if isinstance(target, Recipe):
-            found = [with_data(target, source)]
+        if isinstance(target, Recipe) or target in TASKS or str(target).endswith(".toml"):
+            chosen = recipe_of(target, source, None, fields)
         else:
-            found = find_recipes(str(target), task, source, ())
-        if len(found) > 1:
-            raise BadInput(
-                f"{target!r} is a recipe for {', '.join(each.task for each in found)}", "name one: task='lm'"
-            )
-        return cost_of_recipe(found[0].with_(**fields), vocabulary, classes, seed)
+            chosen = recipe_of(task or "classify", source, str(target), fields)
+        if task not in (None, chosen.task):
+            raise BadInput(f"{target} is a recipe for {chosen.task!r}, not {task!r}")
+        return cost_of_recipe(chosen, vocabulary, classes, seed)
 
 
 def catalogue(
@@ -895,8 +870,8 @@ def catalogue(
         broken = load_all_installed() if installed and page is None else {}
         found = Catalogue(tuple(describe_all()), broken)
         if page is not None:
-            with telling(quiet) as tell:
-                write_page(Path(page), found.entries, tell)
+            with progress_bar(quiet) as bar:
+                write_page(Path(page), found.entries, bar.show)
         return found
     target = target_of(name)
     chosen = target if isinstance(target, str) else target.name
@@ -935,8 +910,8 @@ def clean(
 
     one_of("drop", drop, ("train", "test"))
     chosen = recipe_of(Recipe(), str(data), None, fields)
-    with telling(quiet) as tell:
-        return clean_data(chosen.data, Path(out), drop, near, tell)
+    with progress_bar(quiet) as bar:
+        return clean_data(chosen.data, Path(out), drop, near, bar.show)
 
 
 def power(
@@ -1056,7 +1031,7 @@ def recipe_of(task: str | Path | Recipe, source: str | None, name: str | None, f
 def recipes_of(data: str, task: str | None, name: str | None, fields: Mapping[str, object]) -> list[Recipe]:
     from fairtrial.prepare import recipes_for
 
-    return [recipe.with_(**fields) for recipe in recipes_for(data, task, name, ())]
+    return [recipe.with_(**fields) for recipe in recipes_for(data, task, name)]
 
 
 def read_numbers(name: str, value: str | float | Sequence[float]) -> list[float]:
@@ -1066,12 +1041,6 @@ def read_numbers(name: str, value: str | float | Sequence[float]) -> list[float]
         return [float(number) for number in given]
     except (TypeError, ValueError) as error:
         raise BadInput(f"{name} takes numbers: {value!r}", "separate several by commas") from error
-
-
-def read_changes(texts: Sequence[str]) -> dict[str, object]:
-    """`["shape.heads=4"]`, or `["heads=4"]` -> {"shape.heads": 4}"""
-    named = ((text.partition("=")[0].strip(), text) for text in texts)
-    return dict(read_setting(text.replace(name, full_name(name), 1) if name else text) for name, text in named)
 
 
 def check_range(name: str, value: float | None, least: float, most: float = math.inf) -> None:
@@ -1121,6 +1090,13 @@ def with_source_hash(folder: Path, sources: Mapping[str, str]) -> Path:
 
 def folder_of(record: Source | Run) -> Path:
     return Path(record) if isinstance(record, str | Path) else record.folder
+
+
+@contextmanager
+def watching(options: RunOptions, quiet: bool) -> Iterator[tuple[OnEvent, Stop]]:
+    """Who gets a trial's events and says when to stop: the caller, or a progress bar and Ctrl-C."""
+    with progress_bar(quiet or options.on_event is not None) as bar, stopping(options.stop) as asked:
+        yield options.on_event or TrialProgress(bar).show, asked
 
 
 def both(first: OnEvent, second: OnEvent) -> OnEvent:

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Iterator
@@ -21,56 +22,30 @@ SHORT_PATH = 220  # characters: with 260 and more, Windows says that there is no
 PATIENCE_SECONDS = 2.0  # for a reader to close the file that is to be replaced, where an open one cannot be
 
 
-def write_bytes(path: Path, *content: bytes | memoryview, beside: str = ".tmp") -> None:
-    """Fill a neighbour of `path`, whose name ends with `beside`, force it to the disk, then put it in place in one
-    move."""
-    neighbour = path.with_name(path.name + beside)
-    with disk_errors(path), _alone(neighbour):
+def write_bytes(path: Path, *content: bytes | memoryview) -> None:
+    """Fill a new file beside `path`, force it to the disk, then put it in place in one move."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    with disk_errors(path):
         try:
-            with neighbour.open("wb") as file:
+            with draft.open("xb") as file:
                 for piece in content:
                     file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
-            _replace(neighbour, path)
+            _replace(draft, path)
             sync_folder(path.parent)
         except BaseException:
             with suppress(OSError):
-                neighbour.unlink(missing_ok=True)
+                draft.unlink(missing_ok=True)
             raise
 
 
-@contextmanager
-def _alone(neighbour: Path) -> Iterator[None]:
-    """Whoever else writes the same file waits. Not on Windows, which moves no file that is open: there it fails."""
-    if WINDOWS:
-        yield
-        return
-    handle = _hold(neighbour)
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
-def _hold(neighbour: Path) -> int:
-    import fcntl
-
-    while True:
-        handle = os.open(neighbour, os.O_RDWR | os.O_CREAT, 0o666)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        with suppress(FileNotFoundError):  # whoever had it has moved it to its place
-            if os.path.samestat(os.fstat(handle), neighbour.stat()):
-                return handle
-        os.close(handle)
-
-
-def _replace(neighbour: Path, path: Path) -> None:
+def _replace(draft: Path, path: Path) -> None:
     """Windows moves nothing over a file that anybody has open, be it a virus scanner."""
     until = time.monotonic() + (PATIENCE_SECONDS if WINDOWS else 0.0)
     while True:
         try:
-            return os.replace(neighbour, path)
+            return os.replace(draft, path)
         except PermissionError:
             if time.monotonic() >= until:
                 raise

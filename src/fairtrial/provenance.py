@@ -167,7 +167,7 @@ def located(recipe: Recipe) -> Recipe:
 def notes_on(prepared: Prepared, task: Task) -> list[str]:
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
     notes = [*copies_notes(prepared), *cuts(recipe, splits, task.counts.cut_to_length)]
-    notes += epoch_notes(task, recipe.training.accumulate)
+    notes += epoch_notes(task)
     if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
@@ -194,12 +194,12 @@ def copies_notes(prepared: Prepared) -> list[str]:
     ]
 
 
-def epoch_notes(task: Task, accumulate: int) -> list[str]:
+def epoch_notes(task: Task) -> list[str]:
     """What an epoch is, where it is not one pass over the text."""
     batches = task.batches
     if not isinstance(batches, Windows) or batches.how != "every":
         return []
-    passing = max(1, round(batches.batches_per_epoch() / accumulate / batches.length))
+    passing = max(1, round(batches.batches_per_epoch() / batches.length))
     return [
         f"windows overlap (data.windows = 'every'): one of {batches.length} tokens begins at every token, so an epoch"
         f" reads each token {batches.length} times; one pass over the text, usually called an epoch, is about"

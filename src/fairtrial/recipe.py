@@ -83,7 +83,6 @@ class Data:
     validation: Annotated[float, "validation set: share of the training text, for model selection; 0: none"] = 0.1
     test: Annotated[float, "test set: share held out, where the data bring no test set"] = 0.2
     train_share: Annotated[float, "share of the training documents that is used; 1: all"] = 1.0
-    split_seed: Annotated[int, "random seed of that test set; the same for all trials"] = 0
     windows: Annotated[
         str,
         "training windows of running text: 'disjoint' or 'every' start position (an epoch reads each token many times)",
@@ -165,18 +164,14 @@ class Training:
         Duration(15, "epochs")
     )
     batch: Annotated[int, "batch size: sentences or windows"] = 16
-    accumulate: Annotated[int, "gradient accumulation: batches per optimizer step"] = 1
     optimizer: Annotated[str, "adam, adamw, adagrad or sgd"] = "adamw"
     learning_rate: Annotated[float, "peak learning rate"] = 1e-3
     weight_decay: Annotated[float, "weight decay (matrices only)"] = 0.01
-    momentum: Annotated[float, "momentum of SGD"] = 0.0
     schedule: Annotated[str, "learning-rate schedule: constant, linear or cosine (decay to zero)"] = "constant"
     warmup_steps: Annotated[int, "warm-up: steps in which the learning rate rises from zero"] = 0
     clip: Annotated[float, "maximum gradient norm; inf: no clipping"] = float("inf")
     label_smoothing: Annotated[float, "label smoothing"] = 0.0
     select_every: Annotated[Duration, "how often validation is evaluated for model selection"] = Duration(1, "epochs")
-    frozen_layers: Annotated[int, "freeze the embeddings and this many blocks from the bottom; 0: none"] = 0
-    layer_decay: Annotated[float, "layer-wise learning-rate decay: share of the rate of the block above"] = 1.0
     keep: Annotated[str, "model selection: the 'best' weights on validation, or the 'last'"] = "best"
     patience: Annotated[float, "early stopping: evaluations without improvement; inf: never"] = float("inf")
     device: Annotated[
@@ -192,9 +187,9 @@ class Training:
         if not re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", self.device):
             raise BadInput(f"training.device = {self.device!r} is not known", "auto, cpu, cuda, cuda:1 or mps")
         share("training.label_smoothing", self.label_smoothing)
-        at_least(1, "training", self, "batch", "accumulate")
-        at_least(0, "training", self, "weight_decay", "momentum", "warmup_steps", "frozen_layers")
-        for name in ("learning_rate", "clip", "patience", "layer_decay"):
+        at_least(1, "training", self, "batch")
+        at_least(0, "training", self, "weight_decay", "warmup_steps")
+        for name in ("learning_rate", "clip", "patience"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"training.{name} must be positive, got {getattr(self, name)}")
 
@@ -207,13 +202,9 @@ class Scoring:
     watch_test: Annotated[bool, "evaluate the test sets during training, too; the record says so"] = False
     tests: Annotated[bool, "evaluate the test sets at the end; false: nothing reads them, as in a search"] = True
     full_context: Annotated[float, "sliding windows: least share of the context that a scored token sees"] = 0.97
-    exact_bytes: Annotated[
-        int, "a set with more bytes of text is scored in strides of half a length; the record says so"
-    ] = 250_000
 
     def __post_init__(self) -> None:
         share("scoring.full_context", self.full_context)
-        at_least(0, "scoring", self, "exact_bytes")
         if self.watch_test and not self.tests:
             raise BadInput("scoring.watch_test reads the test sets, and scoring.tests = false forbids it")
 
@@ -324,19 +315,26 @@ BUILT_IN = Path(__file__).parent / "recipes"
 # fields that the first records do not have: they count in a fingerprint only where they are set
 ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("data", "text_column"), ("data", "label_column"),
-    ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"), ("training", "device"),
-    ("training", "precision"), 
+    ("data", "split_column"), ("data", "group_column"), ("training", "device"), ("training", "precision"),
 )  # fmt: skip
-
-
 ANY = object()
-# fields of version 0.2.0 that are gone, with the value that changed nothing; ANY: none did
-REMOVED_FIELDS: dict[tuple[str, str], Any] = {
+# fields of version 0.2.0 that are gone, with the value that changed nothing (ANY: none did). The first few are part of
+# every fingerprint still, so that those of old records stay the same
+COUNTED_FIELDS: dict[tuple[str, str], object] = {
+    ("data", "split_seed"): 0,
+    ("training", "accumulate"): 1,
+    ("training", "momentum"): 0.0,
+    ("training", "frozen_layers"): 0,
+    ("training", "layer_decay"): 1.0,
+}
+REMOVED_FIELDS: dict[tuple[str, str], object] = {
+    **COUNTED_FIELDS,
+    ("scoring", "exact_bytes"): 250_000,
     ("training", "distill"): 0.0,
     ("training", "word_dropout"): 0.0,
     ("training", "average"): 0.0,
-    ("training", "save_memory"): ANY,
     ("training", "compile"): False,
+    ("training", "save_memory"): ANY,
     ("data", "pretraining"): "",
     ("data", "pretraining_share"): 0.8,
 }
@@ -381,8 +379,8 @@ def built_in_recipe(name: str, task: str) -> Recipe:
     return load_recipe(path)
 
 
-def choose_recipe(what: str, name: str | None = None, data: str | None = None, settings: Sequence[str] = ()) -> Recipe:
-    """A recipe by task ('lm', with the built-in recipe or file `name`) or by file, on other data, with settings."""
+def choose_recipe(what: str, name: str | None = None, data: str | None = None) -> Recipe:
+    """A recipe by task ('lm', with the built-in recipe or file `name`) or by file, on other data."""
     if what in TASKS:
         name = name or "default"
         recipe = load_recipe(Path(name)) if name.endswith(".toml") else built_in_recipe(name, what)
@@ -392,32 +390,10 @@ def choose_recipe(what: str, name: str | None = None, data: str | None = None, s
         recipe = load_recipe(Path(what))
     else:
         raise BadInput(f"{what!r} is neither a task nor a recipe file{did_you_mean(what, list(TASKS))}")
-    return with_settings(with_data(recipe, data), settings)
+    return with_data(recipe, data)
 
 
-def find_recipes(what: str, task: str | None, data: str | None, settings: Sequence[str]) -> list[Recipe]:
-    """A recipe by file, by task ('lm') or by built-in name ('course'): of each of its tasks, unless `task` is given."""
-    if task is not None:
-        one_of("--task", task, TASKS)
-    if what.endswith(".toml") or os.path.isfile(what):
-        found = [load_recipe(Path(what))]
-        if task not in (None, found[0].task):
-            raise BadInput(f"{what} is a recipe for {found[0].task!r}, not {task!r}")
-    elif what in TASKS:
-        if task not in (None, what):
-            raise BadInput(f"{what!r} and --task {task!r} are two tasks", "leave one of them out")
-        found = [built_in_recipe("default", what)]
-    elif Path(what).name != what:
-        raise BadInput(f"{what} is neither a record nor a recipe", "name a record's folder or a TOML file")
-    else:
-        tasks = [each for each in TASKS if (BUILT_IN / f"{what}-{each}.toml").is_file()] or TASKS[:1]
-        found = [built_in_recipe(what, each) for each in ([task] if task else tasks)]
-    return [with_settings(with_data(recipe, data), settings) for recipe in found]
-
-
-def finetune_recipe(
-    data: str, encoder: str, *, pool: str | None = None, path: Path | None = None, settings: Sequence[str] = ()
-) -> Recipe:
+def finetune_recipe(data: str, encoder: str, pool: str | None, path: Path | None) -> Recipe:
     """The built-in recipe for fine-tuning, or that of a file, with this encoder on these data."""
     recipe = built_in_recipe("finetune", "classify") if path is None else load_recipe(path)
     if recipe.task != "classify":
@@ -427,7 +403,7 @@ def finetune_recipe(
         one_of("--pool", pool, ("first", "mean", "max", "attention"))
         others = tuple(part for part in recipe.parts if not part.name.startswith("pool-"))
         recipe = replace(recipe, parts=(*others, PartChoice(name=f"pool-{pool}")))
-    return with_settings(recipe, settings)
+    return recipe
 
 
 def with_length(recipe: Recipe, length: int = 32) -> Recipe:
@@ -458,24 +434,19 @@ def recipe_from(table: dict[str, Any], path: Path | None = None) -> Recipe:
 
 def with_settings(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     """The recipe with `--set shape.heads=4` applied, one after another."""
-    return apply_overrides(recipe, dict(map(read_setting, settings)))
+    return with_changes(recipe, read_settings(settings))
 
 
-def apply_overrides(recipe: Recipe, *overrides: Mapping[str, Any]) -> Recipe:
-    """The recipe with fields changed by their dotted names, one table of them after another.
-
-    >>> apply_overrides(Recipe(), {"training.batch": 8}).training.batch
-    8
-    """
-    table = to_table(recipe)
-    for name, value in ((name, value) for each in overrides for name, value in each.items()):
-        kind = field_kind(name)
-        *sections, last = name.split(".")
-        inner = table
-        for section in sections:
-            inner = inner[section]
-        inner[last] = parse_value(value, kind) if get_origin(kind) is tuple and isinstance(value, str) else value
-    return recipe_from(table)
+def read_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """`["shape.heads=4"]`, or `["heads=4"]` -> {"shape.heads": 4}. Values are checked with the whole recipe."""
+    changes = {}
+    for setting in settings:
+        name, equals, text = (piece.strip() for piece in setting.partition("="))
+        if not equals:
+            raise BadInput(f"--set {setting!r} has no '='", "write it as --set shape.heads=4")
+        name = full_name(name)
+        changes[name] = parse_value(text, field_kind(name))
+    return changes
 
 
 def field_kind(name: str) -> Any:
@@ -492,22 +463,31 @@ def field_kind(name: str) -> Any:
     return kind
 
 
-def with_changes(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
-    """`Recipe.with_`: fields by their names, with Python's values."""
-    table, duration = to_table(recipe), duration_of(changes.get("steps"), changes.get("epochs"))
-    if duration is not None:
-        changes = {**changes, "training.duration": str(duration)}
-    for name, value in changes.items():
-        if name in ("steps", "epochs"):
-            continue
-        *sections, last = full_name(name).split(".")
-        inner = table
-        for section in sections:
-            inner = inner[section]
-        alone = name == "parts" and not isinstance(value, tuple | list)
-        plain = plain_value([value] if alone else value)
-        inner[last] = inner[last] | plain if isinstance(inner[last], dict) and isinstance(plain, dict) else plain
+def with_changes(recipe: Recipe, *changes: Mapping[str, Any]) -> Recipe:
+    """The recipe with fields changed by their names, one table of them after another.
+
+    >>> with_changes(Recipe(), {"training.batch": 8, "heads": 4}).training.batch
+    8
+    """
+    table = to_table(recipe)
+    for name, value in ((name, value) for each in changes for name, value in with_duration(each).items()):
+        name = full_name(name)
+        kind, (*sections, last) = field_kind(name), name.split(".")
+        inner = table[sections[0]] if sections else table
+        value = plain_value(value)
+        if name == "parts" and not isinstance(value, list) and "," not in str(value).partition(":")[0]:
+            value = [value]  # one part, with or without options
+        elif get_origin(kind) is tuple and isinstance(value, str):
+            value = parse_value(value, kind)
+        inner[last] = inner[last] | value if isinstance(inner[last], dict) and isinstance(value, dict) else value
     return recipe_from(table)
+
+
+def with_duration(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`steps` or `epochs` as the duration of training."""
+    duration = duration_of(changes.get("steps"), changes.get("epochs"))
+    others = {name: value for name, value in changes.items() if name not in ("steps", "epochs")}
+    return others if duration is None else {**others, "training.duration": str(duration)}
 
 
 def full_name(name: str) -> str:
@@ -534,14 +514,6 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain_value(each) for each in value]
     return str(value) if isinstance(value, Path) else to_table(value)
-
-
-def read_setting(setting: str) -> tuple[str, Any]:
-    """`shape.heads=4` -> the field's dotted name and its value. It is checked with the whole recipe."""
-    name, equals, text = (piece.strip() for piece in setting.partition("="))
-    if not equals:
-        raise BadInput(f"--set {setting!r} has no '='", "write it as --set shape.heads=4")
-    return name, parse_value(text, field_kind(name))
 
 
 def _is_section(kind: Any) -> bool:
@@ -761,6 +733,8 @@ def fingerprint(recipe: Recipe) -> str:
     for section, name in ADDED_FIELDS:
         if plain[section][name] == getattr(type(getattr(recipe, section)), name):  # its default
             del plain[section][name]
+    for (section, name), unused in COUNTED_FIELDS.items():
+        plain[section][name] = unused
     if not recipe.external:
         del plain["model"]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

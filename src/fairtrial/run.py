@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.description import Description, Result
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
-from fairtrial.progress import counting
+from fairtrial.progress import progress_bar
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, sibling
 
@@ -185,8 +185,8 @@ class Run(Result):
         from fairtrial.inspection.predictions import predict
 
         require_task(self.record, "classify")
-        with use_threads(1), counting(quiet) as on_progress:
-            return predict(self, listed(texts), names=names_of(names), words=words, on_progress=on_progress)
+        with use_threads(1), progress_bar(quiet) as bar:
+            return predict(self, listed(texts), names=names_of(names), words=words, on_progress=bar.count)
 
     def surprisal(self, texts: Texts = (), *, samples: bool = False, quiet: bool = False) -> Surprisal:
         """Print the surprisal of each token of a sentence, and the perplexity of sentences.
@@ -203,9 +203,9 @@ class Run(Result):
         from fairtrial.inspection.surprisal import SAMPLES, surprisal
 
         require_task(self.record, "lm")
-        with use_threads(1), counting(quiet) as on_progress:
+        with use_threads(1), progress_bar(quiet) as bar:
             named = SAMPLES if samples else {}
-            return surprisal(self, [*named.values(), *listed(texts)], on_progress, names=list(named))
+            return surprisal(self, [*named.values(), *listed(texts)], bar.count, names=list(named))
 
     def generate(
         self,
@@ -315,9 +315,9 @@ class Run(Result):
         from fairtrial.inspection.look import look, look_target, write_look
 
         target = None if out is None else look_target(self.record, Path(out), layer, head, format)
-        with use_threads(1), counting(quiet) as on_progress:
-            found = look(self, listed(texts), ablate=ablate, on_progress=on_progress)
-            return found if target is None else write_look(found, self.record, target, on_progress)
+        with use_threads(1), progress_bar(quiet) as bar:
+            found = look(self, listed(texts), ablate=ablate, on_progress=bar.count)
+            return found if target is None else write_look(found, self.record, target, bar.count)
 
     def errors(
         self,
@@ -348,8 +348,8 @@ class Run(Result):
 
         require_task(self.record, "classify")
         chosen = names_of(names)
-        with use_threads(1), counting(quiet) as on_progress:
-            result = errors(self, test=test, bins=bins, most=most, names=chosen, words=words, on_progress=on_progress)
+        with use_threads(1), progress_bar(quiet) as bar:
+            result = errors(self, test=test, bins=bins, most=most, names=chosen, words=words, on_progress=bar.count)
         if html is not None:
             from fairtrial.report.page import result_page, write_page
 

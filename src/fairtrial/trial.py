@@ -18,7 +18,7 @@ from fairtrial.errors import Interrupted
 from fairtrial.events import Ended, Estimated, Event, FinalScoring, Notice, Ready, ScoringBaseline, Stepped
 from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
-from fairtrial.progress import doing
+from fairtrial.progress import status
 from fairtrial.provenance import located, started, trial_info, trial_result
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
@@ -148,7 +148,7 @@ def train(
     if with_baseline and not stop():  # the record is complete: nothing of the trial depends on it
         from fairtrial.baselines.run import score_baseline
 
-        with doing("scoring a simple model on the same items"):
+        with status("scoring a simple model on the same items"):
             score_baseline(record, prepared, lambda name: on_event(ScoringBaseline(loop.progress.step, name)))
     on_event(Ended(loop.progress.step, record.result, record.baseline))
     return record

@@ -21,29 +21,27 @@ from fairtrial.engines.processes import start
 from fairtrial.errors import FairtrialWarning
 from fairtrial.events import Estimated, Event, JobStarted, JobStepped, Notice, StudyPlanned, TrialsStarted
 from fairtrial.progress import (
-    Lines,
-    NoBar,
-    Waiting,
-    counting,
-    doing,
+    ProgressBar,
+    StatusThread,
+    StudyProgress,
+    TrialProgress,
     follow,
     listening,
-    open_bar,
-    sharing,
-    study_listener,
-    trial_listener,
+    progress_bar,
+    status,
 )
 from fairtrial.stored_study import PlanSummary
 
 
-class Seen:
+class Seen(ProgressBar):
     """A bar that remembers what it showed."""
 
     def __init__(self) -> None:
-        self.shown: list[tuple[str, float | None]] = []
+        super().__init__("none")
+        self.seen: list[tuple[str, float | None]] = []
 
-    def show(self, words: str, share: float | None) -> None:
-        self.shown.append((words, share))
+    def show(self, text: str, share: float | None = None) -> None:
+        self.seen.append((text, share))
 
 
 class Terminal(io.StringIO):
@@ -58,19 +56,19 @@ def test_a_bar_tells_the_step_the_loss_and_the_time_left(tmp_path: Path) -> None
         reviews_of(),
         steps=3,
         out=tmp_path / "run",
-        options=ft.RunOptions(on_event=trial_listener(bar)),
+        options=ft.RunOptions(on_event=TrialProgress(bar).show),
         **SMALL,
     )
-    words = [text for text, _ in bar.shown]
+    words = [text for text, _ in bar.seen]
     assert words[0].startswith("step 1 of 3, loss ")
     assert words[0].endswith(" left")
-    assert bar.shown[2][1] == 1.0
+    assert bar.seen[2][1] == 1.0
     assert "scoring test" in words
 
 
 def test_a_studys_bar_counts_its_trials() -> None:
     bar, trial = Seen(), (("lm", "rope", "seed 0"), "trial")
-    show = study_listener(bar)
+    show = StudyProgress(bar).show
     counts = {"width": 1, "seed_count": 4, "trial_count": 4, "left": 4, "comparisons": {"lm": 1}}
     times = {"expected_seconds": 240.0, "trial_seconds": {"lm": {"rope": 60.0}}}
     show(JobStarted(("lm", "rope", "calibration"), "calibrate"))
@@ -78,30 +76,26 @@ def test_a_studys_bar_counts_its_trials() -> None:
     show(TrialsStarted(4, 4, 0))
     show(JobStarted(*trial))
     show(JobStepped(*trial, 5, 10))
-    assert bar.shown[0] == ("timing a few steps of each variant", None)
-    assert bar.shown[-1] == ("trial 0/4, lm rope seed 0, 3:30 left", 0.125)
+    assert bar.seen[0] == ("timing a few steps of each variant", None)
+    assert bar.seen[-1] == ("trial 0/4, lm rope seed 0, 3:30 left", 0.125)
 
 
 def test_what_takes_long_says_what_it_does_and_how_long_it_will_still_take(monkeypatch: pytest.MonkeyPatch) -> None:
     bar = Seen()
     assert list(follow([1, 2], 2)) == [1, 2]  # nobody waits
-    with Waiting(bar.show) as waiting:
-        with doing("loading"):
-            waiting.tell()
-            assert not bar.shown  # not yet two seconds
-            monkeypatch.setattr(progress, "SAID_AFTER_SECONDS", 0.0)
-            waiting.works[0].said = 0.0
-            waiting.tell()
-            assert bar.shown[-1] == ("loading (0:00 so far)", None)
-        with doing("auditing", expected_seconds=60.0):
-            waiting.works[0].started -= 10
-            assert waiting.works[0].words() == "auditing: about 0:50 left"
-        with doing("reading"):
-            waiting.works[0].started -= 30
-            seen = [waiting.works[0].words() for _ in follow(range(4), 4) for _ in follow(range(2), 2)]
-            assert seen[2] == "reading: 25%, about 1:30 left"  # what is followed inside tells nothing of the whole
-        assert not waiting.works
-    assert not waiting.thread.is_alive()
+    with StatusThread(bar) as thread:
+        with status("loading"):
+            thread.refresh()
+            assert not bar.seen  # not yet two seconds
+            monkeypatch.setattr(progress, "STATUS_AFTER_SECONDS", 0.0)
+            thread.refresh()
+            assert bar.seen[-1] == ("loading (0:00 so far)", None)
+        with status("reading"):
+            thread.statuses[0].started -= 30
+            seen = [thread.statuses[0].text() for _ in follow(range(4), 4) for _ in follow(range(2), 2)]
+            assert seen[2] == "reading: 25%, 1:30 left"  # what is followed inside tells nothing of the whole
+        assert not thread.statuses
+    assert not thread.thread.is_alive()
 
 
 @pytest.mark.parametrize("task", ["classify", "lm", "mlm"])
@@ -120,11 +114,11 @@ def test_final_scores_are_estimated_before_the_first_step(task: str, tmp_path: P
 
 def test_a_notice_is_a_warning() -> None:
     with pytest.warns(FairtrialWarning, match="an older checkpoint"):
-        trial_listener(Seen())(Notice(3, "an older checkpoint is used"))
+        TrialProgress(Seen()).show(Notice(3, "an older checkpoint is used"))
 
 
 def test_bars_are_for_terminals_and_lines_for_log_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "SECONDS", -1.0)  # drawn however fast it is
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", -1.0)  # drawn however fast it is
     how: dict[str, Any] = {"steps": 2, **SMALL, "quiet": False}
     for quiet, drawn in ((True, False), (False, True)):
         terminal = Terminal()
@@ -133,12 +127,12 @@ def test_bars_are_for_terminals_and_lines_for_log_files(tmp_path: Path, monkeypa
         assert ("scoring test" in terminal.getvalue()) == drawn
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
-    with open_bar(quiet=True) as bar:
-        assert type(bar) is NoBar
-    with open_bar() as bar:
-        assert isinstance(bar, Lines)
+    with progress_bar(quiet=True) as bar:
+        assert bar.medium == "none"
+    with progress_bar() as bar:
+        assert bar.medium == "lines"
         bar.show("trial 1 of 10", 0.1)
-        bar.said -= progress.LOGGED_EVERY_SECONDS
+        bar.shown -= progress.LOG_SECONDS
         bar.show("trial 2 of 10", 0.2)
         bar.show("trial 3 of 10", 0.3)
     assert log.getvalue() == "trial 2 of 10\n"
@@ -147,10 +141,12 @@ def test_bars_are_for_terminals_and_lines_for_log_files(tmp_path: Path, monkeypa
 def test_what_counts_and_what_knows_its_share_tell_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "SECONDS", -1.0)
-    with counting() as count, sharing(quiet=True) as silent:
-        count("leaving words out", 1, 4)
-        silent("auditing", 0.5)
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.0)
+    monkeypatch.setattr(StatusThread, "_watch", lambda thread: None)
+    with progress_bar() as bar, progress_bar(quiet=True) as silent:
+        bar.count("leaving words out", 1, 4)
+        silent.advance("auditing", 0.5)
+        bar.drawn.refresh()
     assert "leaving words out: 1 of 4, 0:00 left" in terminal.getvalue()
     assert "auditing" not in terminal.getvalue()
 

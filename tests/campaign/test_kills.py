@@ -1,5 +1,4 @@
-"""kill -9 at random moments. What was killed is asked for again, and ends with the bits of a run that never was.
-(A node of a Ray cluster is killed in tests/engines/test_ray.py.)"""
+"""kill -9 at random moments. What was killed is asked for again, and ends with the bits of a run that never was."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""The screen: a bar on a terminal, lines elsewhere, a sign of life in between."""
+"""What a terminal shows: lines above a bar, lines elsewhere, a sign of life in between."""
 
 from __future__ import annotations
 
 import io
 import re
-import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from fairtrial import progress
 from fairtrial.cli import screen
-from fairtrial.cli.screen import Lines, open_screen
+from fairtrial.cli.screen import Screen, TrialLines, open_screen
 from fairtrial.events import Ended, FinalScoring, Notice, Ready, Scored, Started, Stepped, StoppedEarly
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.stored import Metrics, TrialResult
@@ -66,7 +66,7 @@ def show_all(shown: Any) -> None:
 
 
 def test_lines_say_it_all(capsys: pytest.CaptureFixture[str]) -> None:
-    show_all(Lines(Recipe()).show)
+    show_all(TrialLines(Screen(), Recipe()).show)
     said = capsys.readouterr().out
     for text in SAID:
         assert text in said
@@ -77,20 +77,20 @@ def test_a_long_silence_is_broken_by_a_sign_of_life(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])
-    lines = Lines(Recipe())
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    lines = TrialLines(Screen(), Recipe())
     lines.show(EVENTS[0])
     for step in (1, 2, 3):
         now[0] += 6.0
         lines.show(Stepped(step, 0.5, 0.1))
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step")]
-    assert said == ["step 2/4  epoch  1.00  loss 0.500  0:12 left"]
+    assert said == ["step 2 of 4, loss 0.500, 0:12 left"]
 
 
 def test_the_time_left_counts_only_the_steps_since_a_resumption(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])
-    lines = Lines(Recipe())
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    lines = TrialLines(Screen(), Recipe())
     lines.show(replace(START, step=90, steps=190))
     now[0] = 10.0
     assert lines.left(90) == ""
@@ -98,40 +98,46 @@ def test_the_time_left_counts_only_the_steps_since_a_resumption(monkeypatch: pyt
     assert lines.left(190) == ""
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=160, legacy_windows=False)
-    monkeypatch.setattr(screen, "drawing", lambda: console)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    out = Terminal()
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(screen, "sys", SimpleNamespace(stdout=out))
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.0)
     return out
 
 
-def test_the_bar_shows_the_same_on_a_terminal(terminal: io.StringIO) -> None:
-    with Lines(Recipe(), live=True) as bar:
-        show_all(bar.show)
+def test_the_bar_shows_the_same_on_a_terminal(terminal: Terminal) -> None:
+    with open_screen(Recipe(), as_json=False) as show:
+        show_all(show)
     said = terminal.getvalue()
     assert "\x1b[" in said  # it is drawn
     for text in SAID:
         assert text in said
-    assert "training" in said
-    assert "4" in said
 
 
-def test_the_bar_shows_loss_and_progress(terminal: io.StringIO) -> None:
-    with Lines(Recipe(), live=True) as bar:
-        for event in EVENTS[:9]:
-            bar.show(event)
-        bar.progress.refresh()
-        task = bar.progress.tasks[0]
-        assert (task.completed, task.total, task.fields["loss"]) == (2, 4, "loss 0.500")
-    assert "loss 0.500" in terminal.getvalue()
-    assert "2/4" in terminal.getvalue()
+def test_the_bar_shows_loss_and_progress(terminal: Terminal) -> None:
+    bar = Screen()
+    lines = TrialLines(bar, Recipe())
+    for event in EVENTS[:9]:
+        lines.show(event)
+    bar.open().refresh()
+    task = bar.open().tasks[0]
+    assert (task.completed, task.total) == (0.5, 1.0)
+    bar.close()
+    assert "step 2 of 4, loss 0.500" in terminal.getvalue()
 
 
-def test_the_bar_leaves_the_terminal_in_order_after_an_error(terminal: io.StringIO) -> None:
+def test_the_bar_leaves_the_terminal_in_order_after_an_error(terminal: Terminal) -> None:
     def fail() -> None:
-        with Lines(Recipe(), live=True) as bar:
-            bar.show(EVENTS[0])
+        with open_screen(Recipe(), as_json=False) as show:
+            show(EVENTS[0])
             raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
@@ -141,23 +147,24 @@ def test_the_bar_leaves_the_terminal_in_order_after_an_error(terminal: io.String
 
 
 @pytest.mark.parametrize(
-    ("tty", "as_json", "kind"), [(True, False, "bar"), (False, False, "lines"), (True, True, "json")]
+    ("tty", "as_json", "kind"), [(True, False, "terminal"), (False, False, "lines"), (True, True, "")]
 )
 def test_the_screen_fits_where_it_is_shown(
-    tty: bool, as_json: bool, kind: str, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+    tty: bool, as_json: bool, kind: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: tty)
-    with open_screen(Recipe(), as_json) as shown:
-        screen = getattr(shown, "__self__", None)
-        assert ("json" if screen is None else "bar" if screen.live else "lines") == kind
+    monkeypatch.setattr(terminal, "isatty", lambda: tty)
+    with open_screen(Recipe(), as_json) as show:
+        lines = getattr(show, "__self__", None)
+        assert (lines.bar.medium if lines else "") == kind
 
 
-def test_a_terminal_breaks_lines_between_words(terminal: io.StringIO) -> None:
+def test_a_terminal_breaks_lines_between_words(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
     sentence = "Underfitted: 5 of 5 seeds of learned were still improving at the last step; train longer."
     path = "/a/folder/whose/name/is/longer/than/the/line/report.html"
-    with Lines(Recipe(), live=True) as bar:
-        bar.progress.console.width = 40
-        bar.say(f"  {sentence}", f"open this page: {path}")
+    bar = Screen()
+    bar.say(f"  {sentence}", f"open this page: {path}")
+    bar.close()
     said = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue()).splitlines()
     begin, end = (
         next(at for at, line in enumerate(said) if word in line) for word in ("Underfitted", "open this page")

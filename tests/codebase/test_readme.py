@@ -63,7 +63,6 @@ NOT_RUN = {
     "fairtrial explore my-study --port 8765 --no-browser": SERVER,
     "fairtrial train lm --data novel.txt --set training.device=cuda --set training.precision=bfloat16": "needs a GPU",
     "fairtrial study --data novel.txt --variants learned rope --set training.device=cuda:1": "needs two GPUs",
-    "fairtrial study my-study.toml --engine ray --address auto": "needs a cluster: tests/engines/test_ray.py",
     "fairtrial finetune --encoder ./roberta-base --data sst2/ --epochs 5 --set batch=128 learning_rate=5e-5": (
         "needs the checkpoint: tests/pretrained reads small ones of that form"
     ),

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.job import Engine, InProcess, Job, JobResult
+from fairtrial.engines.job import Ending, Engine, InProcess, Job, JobResult
 from fairtrial.engines.processes import Processes, usable_cores
 from fairtrial.errors import Busy, Interrupted
 from fairtrial.events import JobEvent, JobNotice, JobStepped
@@ -109,7 +109,7 @@ def test_whatever_happens_to_one_job_the_others_are_done(job: Callable[..., Job]
     assert "SIGKILL" in results["killed"].error
     assert results["raises"].error == "ValueError: no such luck"
     assert "longer than 3 seconds" in results["sleeps"].error
-    assert not any(results[name].mistake for name in ACTS)
+    assert not any(results[name].ending is Ending.MISTAKE for name in ACTS)
 
 
 def test_a_plugins_endless_thread_holds_nothing_up(job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_a_plugins_endless_thread_holds_nothing_up(job: Callable[..., Job], monk
 
 def test_a_users_mistake_is_told_as_one(job: Callable[..., Job]) -> None:
     result = run(Processes(1), [job("typo", "parts=[rpoe]")])["typo"]
-    assert result.mistake
+    assert result.ending is Ending.MISTAKE
     assert "did you mean 'rope'" in result.error
 
 
@@ -134,7 +134,7 @@ def test_when_asked_to_stop_jobs_save_what_they_have_and_no_other_begins(job: Ca
         return sum(isinstance(event, JobStepped) and event.step > 0 for event in heard) >= 2
 
     results = list(Processes(2).run(jobs, heard.append, stepping))
-    assert all(result.stopped for result in results)
+    assert all(result.ending is Ending.STOPPED for result in results)
     assert {event.key[0] for event in heard} == {"first", "second"}
     assert not Path(jobs[2].folder).exists()
     steps = [len(Record.open(Path(each.folder)).events()) for each in jobs[:2]]
@@ -149,7 +149,7 @@ def test_a_trial_that_is_sent_sigterm_saves_and_has_not_failed(job: Callable[...
                 child.terminate()
 
     (result,) = Processes(1).run([job("alone", "training.duration=100000 steps")], on_event, lambda: False)
-    assert result.stopped
+    assert result.ending is Ending.STOPPED
     assert result.error.startswith("stopped after step")
     assert list((Path(result.job.folder) / "checkpoints").glob("step-*.safetensors"))
 

@@ -14,9 +14,9 @@ pytest.importorskip("uvicorn", reason="needs the explorer's extra: pip install -
 from client import WHILE_RUNNING, Client, until
 
 import fairtrial as ft
-from fairtrial.api import read_changes
 from fairtrial.events import JobDone, JobStarted, StudyEvent
 from fairtrial.explore import Explorer
+from fairtrial.recipe import read_settings
 from forked import auditing_here
 from tiny import TINY
 
@@ -59,7 +59,7 @@ def study(shelf: Path, client: Client) -> str:
 
     with auditing_here():
         made = ft.study(
-            ["learned", "rope"], data=str(grouped), task="classify", seeds=2, steps=8, **read_changes(settings),
+            ["learned", "rope"], data=str(grouped), task="classify", seeds=2, steps=8, **read_settings(settings),
             out=shelf / "study", options=ft.StudyOptions(engine="here", on_event=on_event),
         )  # fmt: skip
     return made.folder.name

@@ -246,7 +246,7 @@ TRIALS: dict[str, tuple[Any, ...]] = {
     ),
     "classify-sinusoidal": (
         "classify", "rows.csv", 'parts=["sinusoidal", "pool-attention", "concat"]', "tokens.kind=whitespace",
-        "training.optimizer=sgd", "training.momentum=0.9", "training.learning_rate=0.1", "data.validation=0.2",
+        "training.optimizer=sgd", "training.learning_rate=0.1", "data.validation=0.2",
     ),
     "classify-t5": (
         "classify", "folder", 'parts=[{name="t5", buckets=8, furthest=16}, "pool-max", "reweight"]',
@@ -260,14 +260,14 @@ TRIALS: dict[str, tuple[Any, ...]] = {
     "classify-window": (
         "classify", COURSE,
         'parts=["learned", {name="window", size=4, global_tokens=1}, "pool-mean", "reweight-causal"]',
-        "training.accumulate=2", "shape.layers=2", "shape.start=torch",
+        "shape.layers=2", "shape.start=torch",
         "tokens.fit=course",
     ),
     "classify-none": (
         "classify", COURSE, 'parts=["none", {name="shuffle", every_step=true}]', "data.train_share=0.6",
-        "training.patience=1", "training.layer_decay=0.5", "training.frozen_layers=1", "shape.layers=2",
+        "training.patience=1", "shape.layers=2",
     ),
-    "lm-alibi": ("lm", COURSE, "parts=alibi", "training.accumulate=2", "shape.dropout=0.2", "training.clip=1.0"),
+    "lm-alibi": ("lm", COURSE, "parts=alibi", "shape.dropout=0.2", "training.clip=1.0"),
     "lm-block": (
         "lm", "novel.txt", 'parts=["learned", {name="block", size=4}]', "tokens.kind=bpe", "tokens.size=280",
         "data.windows=every", "shape.tied=true", "shape.output_bias=false", "shape.activation=gelu_tanh",
@@ -315,7 +315,7 @@ def make_trials() -> Iterator[tuple[str, Any]]:
         "--pool",
         "attention",
     )
-    slow = ("--set", "learning_rate=0.003", "frozen_layers=1", "layer_decay=0.9", "--threads", "1")
+    slow = ("--set", "learning_rate=0.003", "--threads", "1")
     need("finetune", *tune, *slow, "--out", "finetune")
     yield "finetune", record_values(Path("finetune"))
 

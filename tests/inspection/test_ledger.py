@@ -124,7 +124,7 @@ def counted(recipe: Recipe, batch: int) -> tuple[int, int]:
      ("lm", "disentangled"), ("lm", "t5"), ("lm", "reweight"), ("mlm", "rope"), ("mlm", "disentangled")],
 )  # fmt: skip
 def test_operations_are_those_of_torchs_counter(task: str, name: str) -> None:
-    recipe = small(task, PartChoice(name=name), more=("training.batch=3", "training.accumulate=2"))
+    recipe = small(task, PartChoice(name=name), more=("training.batch=6",))
     found, (forward, whole) = cost_of_recipe(recipe, 50, 4).flops, counted(recipe, 1)
     assert found.forward_per_row == forward
     assert found.per_token == forward / 9
@@ -177,7 +177,7 @@ def test_the_command_counts_records_and_recipes(
 def test_the_command_writes_every_format(fairtrial: Callable[..., Any]) -> None:
     sizes = ("--vocabulary", 5755, "--classes", 3)
     plain = fairtrial("inspect", "params", "course", *sizes).out
-    for number in ("576,467", "564,928", "863,243", "485,056"):
+    for number in ("576,467", "564,928"):
         assert number in plain
     assert (
         "| **total** |  | **576,467** | **564,928** |"
@@ -199,9 +199,9 @@ def test_the_command_writes_every_format(fairtrial: Callable[..., Any]) -> None:
         (("course", "--vocabulary", 10), "how many classes"),
         (("course", "--classes", 3), "--vocabulary"),
         (("course",), "--vocabulary 5755"),
-        (("nowhere/record",), "neither a record nor a recipe"),
+        (("nowhere/record",), "no built-in recipe is called"),
         (("course", "--format", "word"), "--format"),
-        (("course", "--task", "summarise"), "--task"),
+        (("course", "--task", "summarise"), "neither a task nor"),
     ],
 )
 def test_mistakes_are_told(words: tuple[object, ...], told: str, fairtrial: Callable[..., Any]) -> None:

@@ -21,7 +21,6 @@ from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import make_plan
 from fairtrial.study.search import run_search
 from fairtrial.study.tables import study_from
-from fairtrial.training.optimizer import group_parameters
 from fairtrial.trial import load, resume_trial, run_trial
 
 Make = Callable[..., Any]
@@ -73,37 +72,6 @@ def test_an_encoder_that_has_changed_is_refused(encoder: Path, tiny_recipe: Make
     write_checkpoint(encoder, "bert", head=False, initializer_range=0.5)
     with pytest.raises(BadInput, match="has changed since"):
         run_trial(record.recipe, 0, tmp_path / "again")
-
-
-def test_frozen_layers_stay_and_others_move(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:
-    recipe = tiny_recipe(
-        "classify", f"encoder.source={encoder}", "training.duration=4 steps", "training.frozen_layers=1"
-    )
-    run_trial(recipe, 0, tmp_path / "run")
-    kept, given = load_file(tmp_path / "run" / "model.safetensors"), read_checkpoint(encoder, recipe.shape).weights
-    stayed = {name for name, tensor in given.items() if torch.equal(kept[name], tensor)}
-    low = {name for name in given if name.startswith(("body.tokens", "body.parts", "body.norm", "body.blocks.0"))}
-    assert stayed == low
-    with pytest.raises(BadInput, match="the network has 2 blocks"):
-        run_trial(tiny_recipe("classify", f"encoder.source={encoder}", "training.frozen_layers=3"), 0, tmp_path / "no")
-
-
-def test_the_learning_rate_falls_from_block_to_block(tiny_recipe: Make, tmp_path: Path) -> None:
-    record = run_trial(tiny_recipe("classify", "shape.layers=3", "training.duration=1 steps"), 0, tmp_path / "run")
-    network, training = load(record).network, record.recipe.training
-    names = {id(parameter): name for name, parameter in network.named_parameters()}
-    from dataclasses import replace
-
-    scales = {}
-    for group in group_parameters(network, replace(training, layer_decay=0.5, weight_decay=0.1)):
-        for parameter in group["params"]:
-            scales[names[id(parameter)]] = group["scale"]
-            assert group["weight_decay"] == (0.1 if parameter.ndim >= 2 else 0.0)
-    assert scales["out.weight"] == scales["body.norm.weight"] == 1.0
-    assert scales["body.blocks.2.attention.qkv.weight"] == 0.5
-    assert scales["body.blocks.0.feed_forward.up.bias"] == 0.125
-    assert scales["body.tokens.weight"] == 0.0625
-    assert len(scales) == len(names)
 
 
 def test_a_masked_language_model_of_ones_own_is_a_start(tiny_recipe: Make, tmp_path: Path) -> None:

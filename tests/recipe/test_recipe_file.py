@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import (
+    REMOVED_FIELDS,
     Data,
     Duration,
     PartChoice,
@@ -91,7 +92,7 @@ def test_every_written_line_says_what_it_is() -> None:
         ("[training]\nduration = 5", "training.duration: 5 is not a duration of training"),
         ("[training]\nlearning_rate = 0", "training.learning_rate must be positive, got 0.0"),
         ("[training]\nlearning_rate = nan", "training.learning_rate must be positive, got nan"),
-        ("[training]\nmomentum = -1", "training.momentum must be at least 0, got -1.0"),
+        ("[training]\nwarmup_steps = -1", "training.warmup_steps must be at least 0, got -1"),
         ("parts = [5]", "parts: a part is a name or a table with a name"),
         ("parts = [{size = 8}]", "parts: a part is a name or a table with a name"),
         ("parts = [{name = 'a', when = [2020-01-01]}]", "parts: 2020-01-01 is a date; parts take numbers"),
@@ -226,6 +227,11 @@ def test_fields_that_came_later_do_not_change_the_fingerprint_of_earlier_records
 def test_fields_of_version_0_2_that_changed_nothing_are_ignored_and_others_refused() -> None:
     unused = {"training": {"distill": 0.0, "word_dropout": 0.0}, "data": {"pretraining": "", "pretraining_share": 0.8}}
     assert recipe_from(unused) == recipe_from({})
+    for (section, name), value in REMOVED_FIELDS.items():
+        assert recipe_from({section: {name: value}}) == Recipe()
+        if (section, name) != ("training", "save_memory"):
+            with pytest.raises(BadInput, match=rf"{section}\.{name} was removed after version 0\.2\.0"):
+                recipe_from({section: {name: 7}})
     with pytest.raises(BadInput, match=r"training\.distill was removed after version 0\.2\.0: 0\.5"):
         recipe_from({"training": {"distill": 0.5}})
     with pytest.raises(BadInput, match=r"no field 'distil'|distil"):

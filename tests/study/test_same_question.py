@@ -79,9 +79,12 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
 
 
 @pytest.mark.usefixtures("audits_here")
-def test_tables_and_page_say_that_scores_are_in_strides(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+def test_tables_and_page_say_that_scores_are_in_strides(
+    tiny_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairtrial.training.tasks.EXACT_BYTES", 0)
     small = {"shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12}
-    settings = small | {"scoring.exact_bytes": 0, "training.duration": "2 steps"}
+    settings = small | {"training.duration": "2 steps"}
     run_study(tiny_study(tasks=["lm"], set=settings, seeds=2), tmp_path / "study", InProcess())
     verdict = read_verdict(tmp_path / "study/verdict.json")
     told = "Scored in strides (hbush, obama, wbush): each token sees at least 50% of the length"

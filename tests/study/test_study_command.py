@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fairtrial.cli.options import repeat_options
-from fairtrial.cli.screen import Count
-from fairtrial.cli.screen import StudyLines as Lines
+from fairtrial.cli.screen import Screen, StudyLines
 from fairtrial.errors import BadInput
 from fairtrial.events import JobDone, JobFailed, JobStarted, JobStepped, SearchStarted, StudyPlanned, TrialsStarted
+from fairtrial.progress import ProgressBar, StudyProgress
 from fairtrial.stored_study import PlanSummary
 from fairtrial.study.plan import default_study_folder
 from fairtrial.study.tables import add_overrides, complete_study, read_study_table, variant_tables
@@ -38,8 +38,6 @@ def test_an_option_may_take_several_words() -> None:
         (["--variants", "rope", "rope"], "given twice"),
         (["--task", "clasify"], "did you mean 'classify'"),
         (["--engine", "core"], "did you mean 'cores'"),
-        (["--gpus", "0.5"], "--gpus is for a Ray cluster"),
-        (["--address", "auto"], "add --engine ray"),
         (["--budget", "soon"], "is not a time"),
         (["--until-clear", "--seeds", "7"], "takes no --seeds"),
         (["--steps", "3", "--epochs", "2"], "exclude each other"),
@@ -128,7 +126,7 @@ PLAN = PlanSummary(
 
 
 def test_the_time_left_follows_how_long_trials_really_took() -> None:
-    count = Count()
+    count = StudyProgress(ProgressBar("none"))
     count.update(StudyPlanned(PLAN))
     count.update(TrialsStarted(10, 10, 0))
     assert count.left() == "0:50 left"
@@ -141,7 +139,7 @@ def test_the_time_left_follows_how_long_trials_really_took() -> None:
 
 
 def test_plain_lines_tell_each_trial_and_each_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = StudyLines(Screen())
     lines.show(StudyPlanned(PLAN))
     lines.show(TrialsStarted(10, 10, 0))
     done = JobDone(("lm", "a", "seed 0"), "trial", 10.0, {"test": 81.25}, {"test": 1.5})
@@ -157,7 +155,7 @@ def test_plain_lines_tell_each_trial_and_each_failure(capsys: pytest.CaptureFixt
 
 
 def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = StudyLines(Screen())
     ended = JobDone(("lm", "a", "seed 0"), "trial", 10.0, {"validation": 81.25})
     lines.show(StudyPlanned(PLAN))
     lines.show(SearchStarted(4, 8, 7))
@@ -165,7 +163,7 @@ def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureF
     lines.show(TrialsStarted(10, 10, 0))
     lines.show(ended)
     lines.show(StudyPlanned(PLAN))  # another study follows
-    assert lines.count.position() == "preparing"
+    assert lines.position() == "preparing"
     said = capsys.readouterr().out
     assert "try 2/8  lm a seed 0: validation 81.2" in said
     assert "trial 1/10  lm a seed 0" in said

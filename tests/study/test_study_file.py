@@ -102,7 +102,7 @@ def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder
         ({"search": {"training.batch": {"from": 9, "to": 1}, "random": 2}}, "no values to try"),
         ({"search": {"training.batch": {"from": 1, "to": 9, "scale": "logarithmic"}, "random": 2}}, "no values to try"),
         ({"search": {"training.clip": {"from": 0, "to": 1, "scale": "log"}, "random": 2}}, "no values to try"),
-        ({"search": {"data.split_seed": [0, 1]}}, "decides what is read"),
+        ({"search": {"data.test": [0.1, 0.2]}}, "decides what is read"),
         ({"search": {"tokens.size": [500, 1000]}, "tasks": ["lm"]}, "what a token is"),
         ({"search": {"training.batch": [2, 4], "seeds": 1}}, "some of them are the study's own"),
         ({"recipe": "defualt"}, "did you mean 'default'"),
@@ -123,9 +123,8 @@ def test_a_variants_own_mistake_names_it(tiny_study: Callable[..., Study]) -> No
 def test_variants_that_differ_in_their_items_are_refused(tiny_study: Callable[..., Study]) -> None:
     for field, value in {
         "data.test": 0.3,
-        "data.split_seed": 7,
         "data.format": "course",
-        "scoring.exact_bytes": 9,
+        "scoring.full_context": 0.9,
     }.items():
         study = tiny_study(variants={"a": {}, "b": {field: value}})
         with pytest.raises(BadInput, match=f"differ in {re.escape(field)}"):

@@ -341,7 +341,7 @@ def test_what_stands_in_the_way_of_a_verdict_is_told_before_the_trials(
 def test_variants_with_other_batches_are_told_their_steps_and_epochs(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
 ) -> None:
-    large = {"parts": ["learned"], "training.accumulate": 8}
+    large = {"parts": ["learned"], "training.batch": 64}
     settings = {"shape.layers": 1, "shape.width": 16, "training.batch": 8, "training.duration": "2 epochs"}
     study = tiny_study(variants={"learned": {"parts": ["learned"]}, "large": large}, set=settings, seeds=1)
     verdict = run_study(study, tmp_path / "study", InProcess(), Options(), heard)

@@ -98,16 +98,6 @@ def test_the_first_step_of_each_optimizer_by_hand() -> None:
             torch.testing.assert_close(weight, before[each] - RATE * moved, atol=1e-5, rtol=1e-5)
 
 
-def test_momentum_carries_a_step_on() -> None:
-    network = nn.Linear(2, 1, bias=False)
-    optimizer = make_optimizer(network, Training(optimizer="sgd", learning_rate=RATE, weight_decay=0.0, momentum=0.9))
-    start = weights(network)["weight"]
-    for _ in range(2):
-        network.weight.grad = torch.ones(1, 2)
-        optimizer.step()
-    torch.testing.assert_close(weights(network)["weight"], start - RATE * (1 + 1.9))
-
-
 @cases("name", THEIRS)
 def test_weight_decay_pulls_matrices_only(name: str) -> None:
     network = toy()

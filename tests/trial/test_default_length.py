@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
-from fairtrial.api import read_changes
 from fairtrial.errors import Interrupted
 from fairtrial.model.network import LanguageModel
 from fairtrial.prepare import prepare
-from fairtrial.recipe import Recipe, Shape, built_in_recipe, choose_recipe, fingerprint, with_data, with_settings
+from fairtrial.recipe import (
+    Recipe,
+    Shape,
+    built_in_recipe,
+    choose_recipe,
+    fingerprint,
+    read_settings,
+    with_data,
+    with_settings,
+)
 from fairtrial.record import Record
 from fairtrial.trial import resume_trial, run_trial
 from sampling import cases
@@ -49,14 +57,14 @@ def test_a_language_models_length_has_room_for_the_start_mark(tmp_path: Path) ->
 def test_all_seeds_have_one_length(tmp_path: Path, kind: str) -> None:
     """One text for a hundred is very long: it is among the longest hundredth of some training splits."""
     settings = [f"tokens.kind={kind}", "data.train_share=0.5"]
-    recipe = choose_recipe("classify", data=reviews(tmp_path / "a.csv", 20), settings=settings)
+    recipe = with_settings(choose_recipe("classify", data=reviews(tmp_path / "a.csv", 20)), settings)
     assert len({prepare(recipe, seed).recipe.shape.length for seed in range(4)}) == 1
 
 
 def test_a_length_that_is_given_stays(tmp_path: Path) -> None:
     data = reviews(tmp_path / "a.csv", 50)
     for recipe in (
-        choose_recipe("classify", data=data, settings=["shape.length=48"]),
+        with_settings(choose_recipe("classify", data=data), ["shape.length=48"]),
         with_data(Recipe(shape=Shape(length=48)), data),
     ):
         assert (prepare(recipe, 0).recipe.shape.length, prepare(recipe, 0).length_note) == (48, "")
@@ -92,7 +100,7 @@ def test_a_study_continues_whose_length_was_chosen(tmp_path: Path, fairtrial: Ca
         "data": reviews(tmp_path / "a.csv", 50),
         "variants": {name: {"parts": [name]} for name in ("rope", "alibi")},
     }
-    study = design_study(table, overrides=read_changes(TINY), seeds=1)
+    study = design_study(table, overrides=read_settings(TINY), seeds=1)
     plan = make_plan(study, StudyFolder(tmp_path / "study"))
     plan.write({})
     trials = plan.trials()

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import fairtrial as ft
-from fairtrial.api import read_changes
 from fairtrial.errors import BadInput
-from fairtrial.recipe import PartChoice, Recipe, fingerprint, read_model, split_model
+from fairtrial.recipe import PartChoice, Recipe, fingerprint, read_model, read_settings, split_model
 
 Call = Callable[..., Any]
 HERE = Path(__file__).parents[1]
@@ -54,7 +53,7 @@ def test_a_fork_of_nanogpt_is_trained_stopped_resumed_and_used(
             str(course_folder),
             model=f"{NANO}:build:width=8",
             steps=8,
-            **read_changes(tiny),
+            **read_settings(tiny),
             out=tmp_path / "half",
             options=ft.RunOptions(stop=lambda: next(stops, True), on_event=lambda event: None),
         )
@@ -82,7 +81,7 @@ def test_look_shows_the_heads_of_a_network_that_offers_maps(
         str(course_folder),
         model=model,
         steps=2,
-        **read_changes(tiny),
+        **read_settings(tiny),
         out=tmp_path / "gpt2",
         quiet=True,
     )
@@ -122,7 +121,7 @@ def test_words_are_attributed_in_a_classifier_that_takes_no_padding(tmp_path: Pa
         texts,
         model=str(tmp_path / "bag.py"),
         steps=3,
-        **read_changes(tiny),
+        **read_settings(tiny),
         out=tmp_path / "run",
         quiet=True,
     )
@@ -229,7 +228,7 @@ def test_with_a_loss_and_an_optimizer_of_its_own_it_resumes_to_the_same_bits_and
             str(course_folder),
             model=f"{tmp_path / 'mine.py'}:trained",
             steps=6,
-            **read_changes(tiny),
+            **read_settings(tiny),
             out=tmp_path / name,
             options=ft.RunOptions(stop=lambda: next(asked, bool(stops)), on_event=lambda event: None),
         )

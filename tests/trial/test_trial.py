@@ -79,7 +79,7 @@ def test_the_worlds_dice_and_threads_stay_as_they_were(course_folder: Path, tmp_
 def test_a_stopped_trial_resumes_to_the_same_bits(
     optimizer: str, course_folder: Path, tmp_path: Path, tiny: list[str]
 ) -> None:
-    more = (f"training.optimizer={optimizer}", "training.momentum=0.9", "shape.tied=true", "training.accumulate=2")
+    more = (f"training.optimizer={optimizer}", "shape.tied=true")
     recipe = recipe_for("lm", course_folder, tiny, *more)
     whole = run_trial(recipe, 5, tmp_path / "whole")
     asked = iter([False] * 8 + [True])
@@ -136,7 +136,7 @@ def test_a_resumed_trial_has_waited_as_long_for_a_better_score(
 
 def test_a_gradient_is_clipped_to_its_longest_norm(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     """A step of plain SGD at a rate of 1 moves the weights by the norm of the gradient."""
-    plain = ("training.optimizer=sgd", "training.learning_rate=1", "training.weight_decay=0", "training.momentum=0")
+    plain = ("training.optimizer=sgd", "training.learning_rate=1", "training.weight_decay=0")
     one_step = (*plain, "training.keep=last", "training.duration=1 steps")
 
     def moved(name: str, clip: str) -> float:
@@ -174,32 +174,14 @@ def test_a_loss_that_is_not_finite_stops_with_its_step(course_folder: Path, tmp_
         run_trial(recipe, 0, tmp_path / "a")
 
 
-def test_accumulated_batches_equal_one_large_batch(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
-    same = ("training.optimizer=sgd", "training.learning_rate=0.1", "shape.dropout=0.0", "training.keep=last")
-    large = recipe_for("lm", course_folder, tiny, *same, "training.batch=8", "training.duration=3 steps")
-    small = recipe_for(
-        "lm", course_folder, tiny, *same, "training.batch=4", "training.accumulate=2", "training.duration=3 steps"
-    )
-    one, two = (run_trial(each, 0, tmp_path / name).result for each, name in ((large, "large"), (small, "small")))
-    for name in one.tests:
-        assert one.tests[name].perplexity == pytest.approx(two.tests[name].perplexity, rel=1e-5)
-
-
-@pytest.mark.parametrize("accumulate", [1, 2, 4, 8, 100])
-def test_an_epoch_is_every_row_once_however_many_batches_a_step_has(
-    accumulate: int, course_folder: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = recipe_for(
-        "classify", course_folder, tiny, f"training.accumulate={accumulate}", "training.duration=3 epochs"
-    )
+def test_an_epoch_is_every_row_once(course_folder: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = recipe_for("classify", course_folder, tiny, "training.duration=3 epochs")
     task = prepare(recipe, 0).task
-    in_epoch = task.batches.batches_per_epoch()
-    assert in_epoch % 4  # a last step of fewer batches
     loop, seen, batch = Loop(task, recipe.training, recipe.scoring, 0), [], task.batches.batch
     monkeypatch.setattr(task.batches, "batch", lambda index: seen.append(index) or batch(index))
     for step in range(loop.steps):
         loop.train_step(step)
-    assert seen == list(range(3 * in_epoch))
+    assert seen == list(range(3 * task.batches.batches_per_epoch()))
 
 
 def test_a_refused_trial_leaves_nothing_behind(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:

@@ -15,9 +15,9 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 from typer import Argument, Option
 from typer.models import ArgumentInfo
 
-from fairtrial.api import RunOptions, StudyOptions, read_changes
+from fairtrial.api import RunOptions, StudyOptions
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Data
+from fairtrial.recipe import Data, read_settings
 
 OPTION_GROUPS = {"RunOptions": RunOptions, "StudyOptions": StudyOptions}
 PYTHON_ONLY = ("self", "quiet", "installed")  # a terminal has Ctrl-C and a screen of its own
@@ -127,7 +127,7 @@ def command(
 
         def run(**given: Any) -> None:
             kept = {name: value for name, value in given.items() if name not in shown and value is not None}
-            changes = dict(read_changes(kept.pop("set_fields", ()))) if takes_fields else {}
+            changes = dict(read_settings(kept.pop("set_fields", ()))) if takes_fields else {}
             if own_option := next((name for name in changes if name in dict(sources)), None):
                 raise BadInput(f"--set {own_option}: use {flag_of(own_option)} instead")
             changes |= {name: kept.pop(name) for name in fields if name in kept}

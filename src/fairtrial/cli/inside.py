@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -16,8 +15,8 @@ from fairtrial.cli.declare import COLUMNS, Call, command
 from fairtrial.cli.judge import Json
 from fairtrial.cli.options import TextFile, With, notice, read_texts
 from fairtrial.events import event_json
-from fairtrial.progress import counting
-from fairtrial.recipe import find_recipes, one_of, to_table
+from fairtrial.progress import progress_bar
+from fairtrial.recipe import one_of, to_table
 from fairtrial.record import Record, sibling
 from fairtrial.run import Run
 from fairtrial.typed import unstructure
@@ -63,8 +62,8 @@ def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With 
     if ablate and scores > MANY_SCORES and not opened.recipe.external:
         notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
     result = api.load(record, plugins=plugins or []).look(given, ablate=ablate)
-    with counting() as on_progress:
-        result = write_look(result, opened, target, on_progress)
+    with progress_bar() as bar:
+        result = write_look(result, opened, target, bar.count)
     print(result)
 
 
@@ -85,20 +84,11 @@ def params(
     one_of("--format", kind, ("text", "markdown", "latex", "csv"))
     from fairtrial.report.render import render
 
-    target = call.given.pop("target")
-    if os.path.isdir(target):
-        targets: list[Any] = [target]
-    else:
-        task, data = call.given.pop("task", None), call.given.pop("data", None)
-        targets = [recipe.with_(**call.fields) for recipe in find_recipes(target, task, data, ())]
-        call.fields = {}
-    for number, each in enumerate(targets):
-        cost = call(each)
-        described = cost.describe()
-        if kind == "csv":  # the parameters only
-            described = replace(described, tables=described.tables[:1])
-        text = dumps(cost.to_json()) if json else render(described, "terminal" if kind == "text" else kind)
-        print("\n" * (number > 0 and not json) + text)
+    cost = call()
+    described = cost.describe()
+    if kind == "csv":  # the parameters only
+        described = replace(described, tables=described.tables[:1])
+    print(dumps(cost.to_json()) if json else render(described, "terminal" if kind == "text" else kind))
 
 
 @command(

@@ -24,7 +24,7 @@ from fairtrial import __version__
 from fairtrial.api import RunOptions, recipe_of, verdict
 from fairtrial.cli import data, inside, judge, puzzle, text, train
 from fairtrial.cli.declare import Command
-from fairtrial.cli.options import SeveralWords, waiting_line
+from fairtrial.cli.options import SeveralWords
 from fairtrial.errors import (
     DiskTrouble,
     FairtrialError,
@@ -35,6 +35,7 @@ from fairtrial.errors import (
     is_out_of_memory,
     missing_package,
 )
+from fairtrial.progress import progress_bar
 
 COMMANDS: list[Command] = [
     *(judge.demo, train.train, train.finetune),
@@ -261,7 +262,7 @@ def run_command(stopped: list[int]) -> None:
                 from fairtrial.environment import check_memory
 
                 check_memory(0, "this command")  # before anything is imported: libraries crash where they find none
-            with waiting_line():
+            with progress_bar(quiet=not sys.stderr.isatty()):
                 app(prog_name="fairtrial")
         finally:
             sys.stdout.flush()

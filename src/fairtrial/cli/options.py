@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +11,6 @@ from typer import Option
 from typer.core import TyperCommand
 
 from fairtrial.errors import BadInput
-from fairtrial.progress import Waiting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,44 +75,8 @@ def notice(text: str) -> None:
     print(f"notice: {text}", file=sys.stderr)
 
 
-def drawing(stream: Any = None) -> Console:
+def drawing() -> Console:
     """Rich's way to the terminal: what it draws needs control characters, which are not printed elsewhere."""
     from rich.console import Console
 
-    return Console(file=drawn_by(stream or sys.stdout), highlight=False)
-
-
-def drawn_by(stream: Any) -> Any:
-    """What takes control characters, too."""
-    return getattr(stream, "drawn", stream)
-
-
-def show_status(what: str) -> None:
-    """On a terminal, one line that is overwritten; an empty text wipes it. Elsewhere nothing."""
-    if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns - 1  # blanks wipe the line on any terminal
-        print(f"\r{(what + ' ...' * bool(what))[:width]:{width}}\r", end="", file=drawn_by(sys.stderr), flush=True)
-
-
-@contextmanager
-def waiting_line() -> Iterator[None]:
-    """What takes longer than two seconds says so in the line of the status, and how long it will still take."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    shown = False
-
-    def show(words: str, share: float | None) -> None:
-        nonlocal shown
-        shown = True
-        show_status(words)
-
-    def wipe() -> None:
-        nonlocal shown
-        if shown:
-            show_status("")
-        shown = False
-
-    with Waiting(show, 1.0, wipe):
-        yield
-    wipe()
+    return Console(file=getattr(sys.stdout, "drawn", sys.stdout), highlight=False)

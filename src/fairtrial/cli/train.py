@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
@@ -15,7 +15,7 @@ from typer import Argument, Option
 from fairtrial import api
 from fairtrial.cli.declare import COLUMNS, Call, command
 from fairtrial.errors import BadInput, Stopped
-from fairtrial.events import Ended, Event, event_json
+from fairtrial.events import Ended, event_json
 from fairtrial.progress import stopping
 from fairtrial.recipe import Recipe, built_in_recipe, load_recipe, one_of
 from fairtrial.record import Record, sibling
@@ -69,13 +69,17 @@ def resume_record(record: Path, ignore_changes: bool, plugins: Any, options: api
         event = Ended(opened.result.steps, opened.result, opened.baseline)
         print(dumps(event_json(event)) if json else f"{record} is already finished; see: fairtrial show {record}")
         return
-    with showing(load_recipe(record / "recipe.toml"), json) as on_event, asking_to_stop() as stop:
+    from fairtrial.cli.screen import open_screen
+
+    with open_screen(load_recipe(record / "recipe.toml"), json) as on_event, asking_to_stop() as stop:
         listening = replace(options, on_event=on_event, stop=stop)
         api.resume(record, ignore_changes=ignore_changes, plugins=plugins, options=listening)
 
 
-def run_with_screen(call: Call, recipe: Recipe, json: bool, estimate: bool = False) -> None:
-    with showing(recipe, json, estimate) as on_event, asking_to_stop() as stop:
+def run_with_screen(call: Call, recipe: Recipe, json: bool) -> None:
+    from fairtrial.cli.screen import open_screen
+
+    with open_screen(recipe, json) as on_event, asking_to_stop() as stop:
         call(options=replace(call.given["options"], on_event=on_event, stop=stop))
 
 
@@ -87,16 +91,7 @@ def run_with_screen(call: Call, recipe: Recipe, json: bool, estimate: bool = Fal
     fields=[*DURATION, *COLUMNS],
 )
 def finetune(call: Call, json: Events = False) -> None:
-    run_with_screen(call, built_in_recipe("finetune", "classify"), json, estimate=True)
-
-
-@contextmanager
-def showing(recipe: Recipe, json: bool, estimate: bool = False) -> Iterator[Callable[[Event], None]]:
-    """Events on the screen. `estimate`: with the expected time after a few steps."""
-    from fairtrial.cli.screen import Estimate, open_screen
-
-    with open_screen(recipe, json) as on_event:
-        yield Estimate(on_event) if estimate else on_event
+    run_with_screen(call, built_in_recipe("finetune", "classify"), json)
 
 
 def asking_to_stop() -> AbstractContextManager[Callable[[], bool]]:
@@ -105,7 +100,7 @@ def asking_to_stop() -> AbstractContextManager[Callable[[], bool]]:
     def say() -> None:
         print("stopping (press again to stop at once)", file=sys.stderr)
 
-    return stopping(say, Stopped)
+    return stopping(on_request=say, at_once=Stopped)
 
 
 @command("export", Run.export, "Look inside", "export runs/my-run --to hf")

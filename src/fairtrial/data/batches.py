@@ -89,11 +89,6 @@ class Batches(ABC):
             self._epoch, self._order = epoch, generator_for(self.seed, "order", epoch).permutation(self.items)
         return epoch, self._order[number * self.size : (number + 1) * self.size]
 
-    def first_of(self, step: int, accumulate: int) -> int:
-        """The first batch of a step of `accumulate` batches; the last step of an epoch takes those that are left."""
-        epoch, number = divmod(step, -(-self.batches_per_epoch() // accumulate))
-        return epoch * self.batches_per_epoch() + number * accumulate
-
     @abstractmethod
     def batch(self, index: int) -> Batch: ...
 

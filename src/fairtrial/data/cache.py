@@ -16,7 +16,6 @@ from dataclasses import asdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from threading import get_ident
 
 import numpy as np
 import tokenizers
@@ -78,7 +77,7 @@ def kept(key: str, content: str, make: Callable[[], Arrays]) -> Arrays:
         try:
             place.mkdir(parents=True, exist_ok=True)
             # two processes may make the same file at once: each has a name of its own until it is whole
-            write_bytes(path, save(dict(arrays), facts), beside=f".{os.getpid()}-{get_ident()}.tmp")
+            write_bytes(path, save(dict(arrays), facts))
             _make_room(path)
         except (DiskTrouble, OSError) as error:
             reason = error.what if isinstance(error, DiskTrouble) else f"{place}: {error.strerror}"

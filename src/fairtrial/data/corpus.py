@@ -21,6 +21,7 @@ class Document:
 
 
 Documents = tuple[Document, ...]
+TEST_SEED = 0  # of test sets that are carved out: all trials share their items
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from fairtrial import recipe
-from fairtrial.data.corpus import Corpus, Document
+from fairtrial.data.corpus import TEST_SEED, Corpus, Document
 from fairtrial.data.lines import TextFile, hashes, read_lines
 from fairtrial.data.words import count_words, normalised, sentences, without_stage_directions
 from fairtrial.errors import BadInput
@@ -138,7 +138,7 @@ def _held_out(speeches: list[Speech], data: recipe.Data) -> set[str]:
         names = [speech.name for speech in speeches if speech.label == label]
         count = min(max(1, round(data.test * len(names))), len(names) - 1)
         if count:
-            rng = generator_for(data.split_seed, "split", "test", label)
+            rng = generator_for(TEST_SEED, "split", "test", label)
             held_out.update(str(rng.choice(period)) for period in np.array_split(names, count))
     return held_out
 

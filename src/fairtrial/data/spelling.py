@@ -16,7 +16,7 @@ import numpy as np
 
 from fairtrial.data.tokenizer import Tokenizer, word_table
 from fairtrial.data.words import gap, spelled
-from fairtrial.progress import doing, follow
+from fairtrial.progress import follow, status
 
 END = ""  # of a spelling
 ORDER = 5  # letters that a letter's probability depends on, itself included
@@ -93,7 +93,7 @@ class HiddenText:
         if self.tokenizer.unknown is None:
             return np.zeros(len(texts))
         found = map(self._characters, texts) if self.kind == "character" else map(self._words, self._read(texts))
-        with doing("pricing unknown words by their spelling"):
+        with status("pricing unknown words by their spelling"):
             nats = np.fromiter(follow(found, len(texts)), np.float64, len(texts))
         for number, text in enumerate(texts):
             if not text.strip() and not self.tokenizer.inner.encode(text, add_special_tokens=False).ids:

@@ -21,11 +21,11 @@ from numpy.random import Generator
 from fairtrial import recipe
 from fairtrial.data import cache
 from fairtrial.data.batches import Rows
-from fairtrial.data.corpus import Corpus, Document, Documents, Splits
+from fairtrial.data.corpus import TEST_SEED, Corpus, Document, Documents, Splits
 from fairtrial.data.tokenizer import Tokenizer, word_table
 from fairtrial.data.words import WordTable, sentences, text_key
 from fairtrial.errors import BadInput
-from fairtrial.progress import doing
+from fairtrial.progress import status
 from fairtrial.recipe import Tokens
 from fairtrial.rng import generator_for
 
@@ -36,7 +36,7 @@ Carved = tuple[Documents, Documents]  # the rest, the share
 
 
 def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
-    """Carved test sets depend on `data.split_seed` only, so that all trials share their test items."""
+    """Carved test sets are the same at every seed, so that all trials share their test items."""
     train, tests, validation = corpus.train, corpus.tests, corpus.validation
     contiguous = corpus.ordered and not any(document.group for document in train)
     index = TextIndex(corpus)
@@ -46,7 +46,7 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
         if share == 0:
             what = "the data bring no test set, and data.test = 0 takes none from the training documents"
             raise BadInput(what, "set data.test to a share such as 0.2", path=data.source)
-        rng = generator_for(data.split_seed, "split", "test")
+        rng = generator_for(TEST_SEED, "split", "test")
         train, test = take(train, share, rng, "data.test", data.source)
         tests = {"test": test}
     if not validation and _carved_share("data.validation", data.validation) > 0:
@@ -248,7 +248,7 @@ class TextIndex:
         fresh: list[WordTable] = []
 
         def make() -> cache.Arrays:
-            with doing(f"splitting {len(self.documents):,} documents into words"):
+            with status(f"splitting {len(self.documents):,} documents into words"):
                 fresh.append(word_table(tokens, [document.text for document in self.documents]))
             words = cache.pack_texts(fresh[0].vocabulary, "words")
             return {"ids": fresh[0].ids, "offsets": fresh[0].offsets, **words}
@@ -284,7 +284,7 @@ class TextIndex:
         """The number of each training document's cluster [document]"""
 
         def make() -> cache.Arrays:
-            with doing(f"looking for near duplicates among {self.train:,} training documents"):
+            with status(f"looking for near duplicates among {self.train:,} training documents"):
                 return {"clusters": cluster(self.documents[: self.train], self.keys[: self.train])}
 
         return cache.kept(self._key("clusters"), "near duplicates", make)["clusters"]

@@ -6,8 +6,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -219,7 +217,7 @@ def save_dataset(data: object, folder: Path) -> str:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         # others may write it, too
-        write_bytes(path, content.encode(), beside=f".{os.getpid()}-{threading.get_ident()}.tmp")
+        write_bytes(path, content.encode())
     return str(path)
 
 

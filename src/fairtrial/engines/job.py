@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from importlib import import_module
 from typing import Protocol
 
@@ -57,16 +58,24 @@ class Job:
     mark: str = ""  # baselines: what they depend on
 
 
+class Ending(Enum):
+    """How a job ended."""
+
+    DONE = "done"
+    MISTAKE = "mistake"  # the error is the user's to correct
+    FAILED = "failed"  # something else broke
+    DISK = "disk"  # the disk is full or broken, which no job can help
+    STOPPED = "stopped"  # on request; what it had is saved
+    KILLED = "killed"  # by the kernel, for memory, or with the fork server: it is run once more
+    LATE = "late"  # it took longer than it may
+
+
 @dataclass(frozen=True)
 class JobResult:
     job: Job
-    value: object = None  # what `<kind>_job` returns; None: it failed or was stopped
+    ending: Ending = Ending.DONE
+    value: object = None  # what `<kind>_job` returns
     error: str = ""
-    mistake: bool = False  # the error is the user's to correct; else something broke
-    disk: bool = False  # the disk is full or broken, which no job can help
-    stopped: bool = False  # on request; what it had is saved
-    killed: bool = False  # by the kernel, for memory, or with the fork server: it is run once more
-    late: bool = False  # it took longer than it may
     seconds: float = 0.0
 
 
@@ -90,15 +99,15 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
     try:
         value = getattr(import_module("fairtrial.study.jobs"), f"{job.kind}_job")(job, on_event, stop)
     except Interrupted as error:
-        return JobResult(job, error=error.what, stopped=True)
+        return JobResult(job, Ending.STOPPED, error=error.what)
     except FairtrialError as error:
         what = f"{error.what} ({error.hint})" if error.hint else error.what
-        return JobResult(job, error=what, mistake=True, disk=isinstance(error, DiskTrouble))
+        return JobResult(job, Ending.DISK if isinstance(error, DiskTrouble) else Ending.MISTAKE, error=what)
     except Exception as error:
         if is_out_of_memory(error):
-            return JobResult(job, error="not enough memory (try a smaller shape or batch)")
+            return JobResult(job, Ending.FAILED, error="not enough memory (try a smaller shape or batch)")
         first = next(iter(str(error).strip().splitlines()), "no message")
-        return JobResult(job, error=f"{type(error).__name__}: {first[:300]}")
+        return JobResult(job, Ending.FAILED, error=f"{type(error).__name__}: {first[:300]}")
     return JobResult(job, value=value, seconds=time.monotonic() - started)
 
 
@@ -114,27 +123,12 @@ class InProcess:
             yield run_job(job, on_event, stop)
 
 
-def open_engine(
-    name: str = "cores",
-    jobs: int | None = None,
-    *,
-    address: str | None = None,
-    cpus: float | None = None,
-    gpus: float | None = None,
-) -> Engine:
-    """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time."""
-    of_ray = {"address": address, "cpus": cpus, "gpus": gpus}
-    given = [option for option, value in of_ray.items() if value is not None]
-    if given and name != "ray":
-        raise BadInput(f"--{given[0]} is for a Ray cluster", "add --engine ray")
+def open_engine(name: str = "cores", jobs: int | None = None) -> Engine:
+    """`here` (this process) or `cores` (processes on this machine, `jobs` at a time)."""
     if name == "here":
         return InProcess()
-    if name == "cores":
-        from fairtrial.engines.processes import Processes
+    if name != "cores":
+        raise BadInput(f"unknown engine {name!r}{did_you_mean(name, ['here', 'cores'])}")
+    from fairtrial.engines.processes import Processes
 
-        return Processes(jobs)
-    if name == "ray":
-        from fairtrial.engines.ray import Ray
-
-        return Ray(address, jobs, 1.0 if cpus is None else cpus, gpus)
-    raise BadInput(f"there is no engine {name!r}{did_you_mean(name, ['here', 'cores', 'ray'])}")
+    return Processes(jobs)

@@ -18,7 +18,7 @@ from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 
-from fairtrial.engines.job import Job, JobResult, OnEvent, Stop, run_job
+from fairtrial.engines.job import Ending, Job, JobResult, OnEvent, Stop, run_job
 from fairtrial.errors import FairtrialError
 from fairtrial.events import JobEvent, JobNotice, JobScoring, JobStarted, JobStepped
 
@@ -53,9 +53,9 @@ class Running:
         self.process.join()
         self.pipe.close()
 
-    def give_up(self, error: str, *, stopped: bool = False, late: bool = False) -> None:
+    def give_up(self, ending: Ending, error: str) -> None:
         self.process.kill()
-        self.result = JobResult(self.job, error=error, stopped=stopped, late=late)
+        self.result = JobResult(self.job, ending, error=error)
 
 
 class Processes:
@@ -84,7 +84,7 @@ class Processes:
                     each.process.join(LAST_SECONDS)
                     each.end()  # a plugin's thread may hold it for ever; its result is here
                     assert each.result is not None
-                    if each.result.killed and not each.again and not stop():
+                    if each.result.ending is Ending.KILLED and not each.again and not stop():
                         text = f"{'/'.join(each.job.key)}: {each.result.error}; it is run once more"
                         on_event(JobNotice(each.job.key, each.job.kind, text))
                         waiting.append((each.job, True))
@@ -251,8 +251,9 @@ def run_in_process(job: Job, pipe: connection.Connection) -> None:
             asked = True
 
     result = run_job(job, on_event, stop)
-    with suppress(OSError):
-        pipe.send(result)
+    if os.getppid() == parent:  # else the fork server was killed, and nobody asked to stop: it is run once more
+        with suppress(OSError):
+            pipe.send(result)
 
 
 def collect(running: list[Running], on_event: OnEvent, stop: Stop) -> None:
@@ -272,9 +273,12 @@ def collect(running: list[Running], on_event: OnEvent, stop: Stop) -> None:
             each.process.join(PATIENCE_SECONDS)
             ended = True
         if ended and each.result is None:
-            code, stopped = each.process.exitcode, stop() or each.process.exitcode == -signal.SIGTERM
-            killed = code in (-9, ORPHANED)  # Windows has no name for 9
-            each.result = JobResult(each.job, error=exit_message(code), stopped=stopped, killed=killed)
+            code, ending = each.process.exitcode, Ending.FAILED
+            if stop() or code == -signal.SIGTERM:
+                ending = Ending.STOPPED
+            elif code in (-9, ORPHANED):  # Windows has no name for 9
+                ending = Ending.KILLED
+            each.result = JobResult(each.job, ending, error=exit_message(code))
 
 
 def exit_message(code: int | None) -> str:
@@ -292,7 +296,7 @@ def ask_to_stop(running: list[Running]) -> None:
     """Trials save what they have; other jobs have nothing to save, and are started again another time."""
     for each in running:
         if each.job.kind != "trial" and each.result is None:
-            each.give_up("stopped", stopped=True)
+            each.give_up(Ending.STOPPED, "stopped")
         elif each.asked is None:
             each.asked = time.monotonic()
             with suppress(OSError):
@@ -306,6 +310,6 @@ def kill_late(running: list[Running]) -> None:
         if each.result is not None:
             continue
         if each.job.seconds is not None and now - each.started > each.job.seconds:
-            each.give_up(f"it took longer than {each.job.seconds:.0f} seconds and was killed", late=True)
+            each.give_up(Ending.LATE, f"it took longer than {each.job.seconds:.0f} seconds and was killed")
         elif each.asked is not None and now - each.asked > PATIENCE_SECONDS:
-            each.give_up("it did not stop when asked, and was killed", stopped=True)
+            each.give_up(Ending.STOPPED, "it did not stop when asked, and was killed")

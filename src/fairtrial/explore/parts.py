@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from fairtrial import catalogue
-from fairtrial.engines import Drawing, Job, JobResult, open_engine, run_job
+from fairtrial.engines import Drawing, Ending, Job, JobResult, open_engine, run_job
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
 from fairtrial.explore.requests import JobHandle, Plain, RequestParams, TooSlow
@@ -68,7 +68,9 @@ def draw(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     else:
         result = in_a_process(library, job, handle)
     if not isinstance(result.value, tuple):
-        raise (TooSlow if result.late else BadInput)(f"{name} cannot be drawn with these options: {result.error}")
+        raise (TooSlow if result.ending is Ending.LATE else BadInput)(
+            f"{name} cannot be drawn with these options: {result.error}"
+        )
     return {"pictures": [asdict(picture) | {"range": picture.range} for picture in result.value]}
 
 

@@ -280,7 +280,5 @@ def cost_of_recipe(
     load_code(recipe)
     recipe = with_length(recipe)
     network = fresh_network(recipe, vocabulary, classes or 0)
-    rows_in_step = recipe.training.batch * recipe.training.accumulate
-    return Parameters(
-        recipe, vocabulary, classes or 0, ledger_of(network), flops_of(network, rows_in_step=rows_in_step)
-    )
+    flops = flops_of(network, rows_in_step=recipe.training.batch)
+    return Parameters(recipe, vocabulary, classes or 0, ledger_of(network), flops)

@@ -34,7 +34,7 @@ from fairtrial.inspection.text import EncodedText, OnProgress, encode_texts, no_
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import AttentionContext, and_masks, collect_biases
-from fairtrial.progress import doing, reached
+from fairtrial.progress import report_share, status
 from fairtrial.report.plots import draw
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
 from fairtrial.training.tasks import LanguageTask
@@ -313,8 +313,10 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
             full_context = task.context(task.sets[test]) if factor == 1 else 0.75
             sees, network, tokens = seen[factor], task.network, task.sets[test]
             try:
-                with doing(f"scoring {test} with a context of {length} tokens"):
-                    scored = score_lm(network, tokens, length=length, full_context=full_context, on_progress=reached)
+                with status(f"scoring {test} with a context of {length} tokens"):
+                    scored = score_lm(
+                        network, tokens, length=length, full_context=full_context, on_progress=report_share
+                    )
                 found = scored.metrics
                 score = LengthScore(test, factor, length, found.perplexity, found.interval, sees=sees)
             except BadInput as error:

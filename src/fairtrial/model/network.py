@@ -96,7 +96,7 @@ def training_memory(recipe: Recipe, vocabulary: int, rows: int) -> int:
     """Bytes that training on so many rows at once takes, about: weights, their gradients, moments and best copy, two
     copies more when they are stored at the end, and what each block keeps of each token for its gradient."""
     shape, training = recipe.shape, recipe.training
-    moments = {"sgd": int(training.momentum > 0), "adagrad": 1}.get(training.optimizer, 2)
+    moments = {"sgd": 0, "adagrad": 1}.get(training.optimizer, 2)
     copies = 4 + moments + (training.keep == "best")
     numbers = shape.width * (10 + 2 * (shape.dropout > 0)) + shape.hidden * (1 if shape.activation == "relu" else 2)
     if shape.attention_dropout or any(EAGER & parts.find(choice.name).hooks for choice in recipe.parts):

@@ -88,7 +88,7 @@ def stack_outcomes(by_seed: Mapping[int, Mapping[str, Array]], where: str = "out
             raise BadInput(what, "use the same data for all")
         arrays[name] = np.stack(rows)
     if "label" in arrays and (arrays["label"] != arrays["label"][0]).any():
-        raise BadInput(f"{where}: the seeds were not scored on the same items", "use the same data.split_seed for all")
+        raise BadInput(f"{where}: the seeds were not scored on the same items", "use the same data for all")
     return SetOutcomes(seeds, arrays)
 
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairtrial.errors import BadInput
-from fairtrial.recipe import BUILT_IN, PartChoice, Recipe, apply_overrides, built_in_recipe, load_recipe, with_data
+from fairtrial.recipe import BUILT_IN, PartChoice, Recipe, built_in_recipe, load_recipe, with_changes, with_data
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.outcomes import LEAST
 from fairtrial.stored_study import Settings
 
 METRIC = {"classify": "accuracy", "lm": "perplexity"}  # the tasks that are judged, and by what
 # what decides the test items: variants that differ here were not asked the same questions
-SHARED_DATA = "source format presidents test split_seed text_column label_column split_column group_column".split()
+SHARED_DATA = "source format presidents test text_column label_column split_column group_column".split()
 # a token that sees more is easier to predict; other devices, precisions and programs round differently
 SHARED_FIELDS = [("data", name) for name in SHARED_DATA]
-SHARED_FIELDS += [("scoring", "full_context"), ("scoring", "exact_bytes")]
+SHARED_FIELDS += [("scoring", "full_context")]
 SHARED_FIELDS += [("training", "device"), ("training", "precision")]
 UNTUNED = "untuned"
 PARAMETERS = "parameters"  # what may be matched
@@ -152,7 +152,7 @@ def recipe_of(study: Study, task: str, variant: Variant, chosen: Settings | None
     try:
         recipe = recipe if variant.model is None else replace(recipe, model=variant.model)
         own = (variant.settings, chosen or {}, variant.task_settings.get(task, {}))
-        return apply_overrides(recipe, study.settings, study.task_settings.get(task, {}), *own)
+        return with_changes(recipe, study.settings, study.task_settings.get(task, {}), *own)
     except BadInput as error:
         raise BadInput(f"variant {variant.name!r}: {error.what}", error.hint) from error
 

@@ -107,7 +107,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
         set_up_seconds = time.monotonic() - started
         rows = ledger_of(task.network).rows
         parameters = sum(row.count for row in rows)
-        flops = flops_of(task.network, rows_in_step=recipe.training.batch * recipe.training.accumulate).per_step
+        flops = flops_of(task.network, rows_in_step=recipe.training.batch).per_step
         pace = step_seconds(loop)
         score_seconds, final_seconds = scoring_seconds(loop)
         return Calibration(

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import disk_errors, sha256_of, write_text
-from fairtrial.engines.job import Engine, Job, JobResult, Stop
+from fairtrial.engines.job import Ending, Engine, Job, JobResult, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput, DiskTrouble, Interrupted
 from fairtrial.events import JobDone, JobFailed, StudyEvent, StudyNotice, TimingStarted
@@ -308,10 +308,10 @@ def run_jobs(
     for _ in range(2):
         stopped = []
         for result in engine.run(jobs, on_event, stop):
-            if result.stopped:
+            if result.ending is Ending.STOPPED:
                 stopped.append(result.job)
                 continue
-            if result.disk:
+            if result.ending is Ending.DISK:
                 raise DiskTrouble(result.error, "mend the disk, then continue the study with the same command")
             accept(result)
             if result.value is None:
@@ -359,7 +359,7 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
         task, name = result.job.key[:2]
         if isinstance(result.value, Calibration):
             measured[task][name] = replace(result.value, mark=calibration_mark(plan, task, name))
-        elif result.mistake:
+        elif result.ending is Ending.MISTAKE:
             raise BadInput(f"variant {name!r} ({task}): {result.error}")
 
     if jobs:

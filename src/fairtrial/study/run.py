@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairtrial.engines.job import Engine, InProcess, JobResult, Stop
-from fairtrial.engines.processes import Processes
 from fairtrial.errors import Interrupted
 from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
 from fairtrial.formatting import vocabulary_of
-from fairtrial.progress import doing
+from fairtrial.progress import status
 from fairtrial.results.values import AuditLevel, Sentence, TaskVerdict, Untuned, Verdict
 from fairtrial.results.verdict_file import write_verdict
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, Look
@@ -99,7 +98,7 @@ def run_study(
                 plan = replace(plan, study=plan.study.with_seeds(seeds))
                 plan.write(describe(plan, engine, options, decision))
             run_missing(plan, engine, options, on_event, stop)
-            with doing("judging"):
+            with status("judging"):
                 verdict = judge(plan, options, search)
             plan = replace(plan, looks=tuple(dict.fromkeys((*plan.looks, seeds))))
             if verdict.clear:
@@ -109,7 +108,7 @@ def run_study(
         write_verdict(home.path / "verdict.json", verdict)  # it stands before the page is drawn
         from fairtrial.report.study_page import write_study_page
 
-        with doing("drawing the page"):
+        with status("drawing the page"):
             page = write_study_page(folder)
         on_event(StudyJudged(verdict, str(page), str(folder)))
     return verdict
@@ -146,7 +145,6 @@ def measured(plan: Plan, chosen: Chosen, engine: Engine, on_event: OnEvent, stop
 
 def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> None:
     """Run what so many seeds still need."""
-    local = Processes(engine.width) if engine.name == "ray" else engine  # for artifacts: data and parts are here
 
     def accept(result: JobResult) -> None:
         if result.job.kind != "trial":
@@ -159,13 +157,9 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
     trials = [trial.job() for trial in to_run(plan, plan.trials(), on_event, retry_failed=options.retry_failed)]
     artifacts = [*data_audit_jobs(plan), *passport_jobs(plan), *baseline_jobs(plan)]
     on_event(TrialsStarted(len(plan.trials()), len(trials), len(artifacts)))
-    if local is engine:
-        run_jobs(engine, [*artifacts, *trials], on_event, stop, accept)
-    else:
-        run_jobs(local, artifacts, on_event, stop, accept)
-        run_jobs(engine, trials, on_event, stop, accept)
+    run_jobs(engine, [*artifacts, *trials], on_event, stop, accept)
     again = [job for job in passport_jobs(plan, alone=True) if job.key not in {each.key for each in artifacts}]
-    run_jobs(local, again, on_event, stop, accept)  # where auditing all together broke down
+    run_jobs(engine, again, on_event, stop, accept)  # where auditing all together broke down
 
 
 def judge(plan: Plan, options: Options, search: StoredSearch | None = None) -> Verdict:
@@ -230,13 +224,12 @@ def training_sentences(plan: Plan) -> list[Sentence]:
         told, asked = [], set()
         for name, own in measured.items():
             training = plan.recipes[task][name].training
-            asked.add((training.batch, training.accumulate, own.steps, own.steps_per_epoch))
+            asked.add((training.batch, own.steps, own.steps_per_epoch))
             results = (record.result for record in plan.finished(task)[name].values())
             trials = [(each.steps, each.steps_per_epoch) for each in results] or [(own.steps, own.steps_per_epoch)]
             steps = span([count for count, _ in trials], ",")
             epochs = span([count / per_epoch for count, per_epoch in trials], ".1f")
-            rows = training.batch * training.accumulate
-            told.append(f"{name} {steps} steps of {rows} rows ({epochs} epochs)")
+            told.append(f"{name} {steps} steps of {training.batch} rows ({epochs} epochs)")
         if len(asked) > 1:
             sentences.append(Sentence(f"Training differs: {', '.join(told)}.", task))
     return sentences

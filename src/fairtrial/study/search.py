@@ -16,7 +16,7 @@ from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.events import SearchStarted
 from fairtrial.formatting import format_time
-from fairtrial.recipe import apply_overrides
+from fairtrial.recipe import with_changes
 from fairtrial.report.curves import trained_seconds
 from fairtrial.results.values import Choice, Comparison, SearchSummary, TaskVerdict
 from fairtrial.results.verdict_tables import VERDICTS
@@ -64,7 +64,7 @@ def search_trials(plan: Plan, search: Search) -> ByTry:
     for task, recipes in plan.recipes.items():
         for variant in searched(plan):
             for number, settings in enumerate(tries_of(search)):
-                recipe = apply_overrides(recipes[variant.name], settings)
+                recipe = with_changes(recipes[variant.name], settings)
                 # its trials cannot see a test set
                 recipe = replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
                 by_try[task, variant.name, number] = [

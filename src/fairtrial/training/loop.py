@@ -18,7 +18,7 @@ from fairtrial.errors import Diverged
 from fairtrial.events import Improved, Logged, Ready, Scored, Stepped, StoppedEarly
 from fairtrial.model.external import ExternalModel, seeded
 from fairtrial.model.layers import dropouts_of, seed_dropout
-from fairtrial.progress import doing
+from fairtrial.progress import status
 from fairtrial.recipe import Scoring, Training
 from fairtrial.rng import seed_for
 from fairtrial.training.device import computing, device_of
@@ -51,7 +51,7 @@ class Loop:
         self.dropouts = dropouts_of(self.network)
         self.external = isinstance(self.network, ExternalModel)  # it may draw from the global generators
         self.progress = Progress()
-        per_epoch = -(-task.batches.batches_per_epoch() // training.accumulate)
+        per_epoch = task.batches.batches_per_epoch()
         self.steps_per_epoch = per_epoch
         self.steps = training.duration.steps(per_epoch)
         self.select_every = max(1, training.select_every.steps(per_epoch))
@@ -101,21 +101,13 @@ class Loop:
 
     def gradients(self, step: int) -> tuple[float, int]:
         """Those of one step, in the network: (summed nats, answers)"""
-        batches = [self.task.batches.batch(index) for index in self.batch_numbers(step)]
-        count = sum(batch.count for batch in batches)
+        batch = self.task.batches.batch(step)
         self.optimizer.zero_grad(set_to_none=True)
-        nats = 0.0
-        for batch in batches:
-            tensors = as_tensors(batch, self.device)
-            with computing(self.network):
-                objective, batch_nats = self.network.loss(*tensors, self.training.label_smoothing, 1 / count)
-            objective.backward()
-            nats += float(batch_nats)
-        return nats, count
-
-    def batch_numbers(self, step: int) -> range:
-        first, end = (self.task.batches.first_of(each, self.training.accumulate) for each in (step, step + 1))
-        return range(first, end)
+        tensors = as_tensors(batch, self.device)
+        with computing(self.network):
+            objective, nats = self.network.loss(*tensors, self.training.label_smoothing, 1 / batch.count)
+        objective.backward()
+        return float(nats), batch.count
 
     def select(self, scores: dict[str, Score]) -> Iterator[Logged]:
         """Score the split that weights are selected on, and keep the best."""
@@ -143,7 +135,7 @@ class Loop:
 
     def score(self, split: str) -> Score:
         started, when = time.perf_counter(), "before the first step" if not self.progress.step else "for the curves"
-        with doing(f"scoring {split} {when}"):
+        with status(f"scoring {split} {when}"):
             score = self.task.quick_score(split)
         self.score_pace = (time.perf_counter() - started) / max(1, self.task.work(split, quick=True))
         if not all(map(math.isfinite, score.selection_key)):  # the last step's loss was finite, its weights are not

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -48,43 +47,19 @@ def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
         return own
     kinds = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": SGD}
     make: Callable[..., Optimizer] = light(kinds[training.optimizer])
-    more = {"momentum": training.momentum} if training.optimizer == "sgd" else {}
-    groups = list(group_parameters(network, training))
-    fused = device_of(network).type in FUSED
-    return make(groups, lr=training.learning_rate, fused=fused, **more)
+    groups = group_parameters(network, training.weight_decay)
+    return make(groups, lr=training.learning_rate, fused=device_of(network).type in FUSED)
 
 
-def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[str, Any]]:
-    """Parameters that share a weight decay and a learning rate; `scale` is their share of the schedule's rate."""
-    found: dict[tuple[float, float], list[nn.Parameter]] = {}
-    depths, layers = block_depths(network), training.frozen_layers
-    if not depths:
-        raise BadInput("the network has no weights: there is nothing to train")
-    if layers >= max(depths.values()):
-        raise BadInput(f"training.frozen_layers is {layers}; the network has {max(depths.values()) - 1} blocks")
-    for name, parameter in network.named_parameters():
-        if layers:  # the lowest blocks and all below them stay as they are
-            parameter.requires_grad_(depths[name] > layers)
-        if parameter.requires_grad:
-            decay = training.weight_decay if parameter.ndim >= 2 else 0.0
-            scale = training.layer_decay ** (max(depths.values()) - depths[name])
-            found.setdefault((decay, scale), []).append(parameter)
-    if not found:
-        raise BadInput("every weight is frozen, so there is nothing to train", "lower training.frozen_layers")
-    for (decay, scale), parameters in found.items():  # a group is one fused call
-        yield {"params": parameters, "weight_decay": decay, "scale": scale}
-
-
-def block_depths(network: nn.Module) -> dict[str, int]:
-    """The depth of each parameter: 0 for embeddings and parts, b + 1 for block b, one more for what follows."""
-    body: Any = getattr(network, "body", None)
-    top = len(getattr(body, "blocks", ())) + 1
-    depths = {}
-    for name, _ in network.named_parameters():
-        block = re.match(r"body\.blocks\.(\d+)\.", name)
-        follows = not name.startswith("body.") or (name.startswith("body.norm.") and body.shape.norm_place != "post")
-        depths[name] = int(block[1]) + 1 if block else top if follows else 0
-    return depths
+def group_parameters(network: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Parameters that share a weight decay: a group is one fused call. `scale` is its share of the schedule's rate."""
+    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    if not trained:
+        raise BadInput("the network has no weights that are trained")
+    by_decay: dict[float, list[nn.Parameter]] = {}
+    for parameter in trained:
+        by_decay.setdefault(weight_decay if parameter.ndim >= 2 else 0.0, []).append(parameter)
+    return [{"params": group, "weight_decay": decay, "scale": 1.0} for decay, group in by_decay.items()]
 
 
 def learning_rate(training: Training, step: int, steps: int) -> float:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fairtrial.data.batches import Batch, masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
-from fairtrial.progress import doing, follow
+from fairtrial.progress import follow, status
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
 from fairtrial.stored import Metrics
@@ -173,7 +173,7 @@ def score_lm(
     """The exact score, and that of non-overlapping windows."""
     token_nats = token_nll(network, tokens, length=length, full_context=full_context, on_progress=on_progress)
     outcomes = document_outcomes(tokens, token_nats)
-    with doing("scoring windows that do not overlap"):
+    with status("scoring windows that do not overlap"):
         apart = score_windows(network, tokens, length=length, exact=token_nats)
     total, count = float(outcomes["nll"].sum()), len(token_nats)
     lost_nats, unknown = float(outcomes["unknown_nll"].sum()), int(outcomes["unknown"].sum())

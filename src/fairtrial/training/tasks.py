@@ -42,6 +42,7 @@ MOST_WINDOWS = 1024
 MOST_TOKENS = 1 << 18  # of those windows, where they are longer than 256
 MOST_MASKED_SENTENCES = 2048
 LEAST_OF_TRAIN = 256  # where the validation set is smaller
+EXACT_BYTES = 250_000  # of text; a larger set is scored in strides
 STRIDED = 0.5  # share of the context that a token of a large set sees at least
 
 
@@ -119,12 +120,11 @@ class LanguageTask(Task):
     sets: dict[str, TokenSet]
     length: int
     full_context: float
-    exact_bytes: int
 
     def context(self, tokens: TokenSet) -> float:
         """The least share of a length that a scored token sees. A large set moves in strides of half a length. Large is
         told by bytes, which do not depend on the tokenizer: all variants of a study are scored alike."""
-        large = tokens.bytes.sum() > self.exact_bytes
+        large = tokens.bytes.sum() > EXACT_BYTES
         return min(STRIDED, self.full_context) if large else self.full_context
 
     def items(self, split: str) -> int:
@@ -229,8 +229,7 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     cast(Any, network).precision = recipe.training.precision
     common = (cast(Any, network), batches, choose_on, curves, sets, counts, groups)
     if recipe.task == "lm":
-        how = recipe.scoring
-        return LanguageTask(*common, recipe.shape.length, how.full_context, how.exact_bytes)
+        return LanguageTask(*common, recipe.shape.length, recipe.scoring.full_context)
     return ClassifyTask(*common) if recipe.task == "classify" else MaskedTask(*common)
 
 
