@@ -801,7 +801,7 @@ def parameters(
     plugins: Sequence[Source] = (),
     **fields: Any,
 ) -> Parameters:
-    """Count parameters and FLOPs of a network, component by component.
+    """Count the parameters of a network, component by component, and its FLOPs.
 
     Args:
         target (RECORD|RECIPE.toml|NAME): A record, a recipe file, a task, 'course' or 'default'; in Python also a run

@@ -139,7 +139,7 @@ class Run(Result):
             return maps_of(self.network, self.tokenizer, text)
 
     def parameters(self) -> Parameters:
-        """Parameters and FLOPs of the network, component by component.
+        """Parameters of the network, component by component, and its FLOPs.
 
         >>> classifier.parameters().total == classifier.record.result.parameters
         True
@@ -312,12 +312,12 @@ class Run(Result):
         >>> found.heads[1].caption, found.page.name
         ('...', 'index.html')
         """
-        from fairtrial.inspection.look import look, look_target, write_look
+        from fairtrial.inspection.look import Target, look, write_look
 
-        target = None if out is None else look_target(self.record, Path(out), layer, head, format)
+        target = None if out is None else Target(self.record, Path(out), layer, head, format)
         with use_threads(1), progress_bar(quiet) as bar:
             found = look(self, listed(texts), ablate=ablate, on_progress=bar.count)
-            return found if target is None else write_look(found, self.record, target, bar.count)
+            return found if target is None else write_look(found, target, bar.count)
 
     def errors(
         self,
@@ -325,31 +325,27 @@ class Run(Result):
         *,
         bins: int = 10,
         most: int = 10,
-        words: bool = True,
         names: str | Sequence[str] | None = None,
         html: Source | None = None,
-        quiet: bool = False,
     ) -> Errors:
-        """Show a classifier's confusions, calibration, confident mistakes and influential words.
+        """Show a classifier's confusions, calibration and confident mistakes.
 
         Args:
             test: One test set only. Default: all.
             bins: Bins of the reliability curve.
-            most: Number of mistakes and words to show.
-            words: Find the most influential words of each class.
+            most: Number of mistakes to show.
             names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
             html: Also write a page to open in a browser.
-            quiet: Show no progress.
 
-        >>> classifier.errors("test", words=False).tests["test"].calibration.expected_error < 0.5
+        >>> classifier.errors("test").tests["test"].calibration.expected_error < 0.5
         True
         """
         from fairtrial.inspection.errors import errors
 
         require_task(self.record, "classify")
         chosen = names_of(names)
-        with use_threads(1), progress_bar(quiet) as bar:
-            result = errors(self, test=test, bins=bins, most=most, names=chosen, words=words, on_progress=bar.count)
+        with use_threads(1):
+            result = errors(self, test=test, bins=bins, most=most, names=chosen)
         if html is not None:
             from fairtrial.report.page import result_page, write_page
 

@@ -21,6 +21,7 @@ GONE = re.compile(
     r"|(json/\d|contamination\.json/[^/]+)/findings/D6[fs] "
     r"|plan\.json/(items|ground)/"  # the verdict and the data audit tell them
     r"|maps\.json"  # `look` draws maps
+    r"|json/\d+/(flops/rows/|sees$|tests/[^/]+/telling/)"  # FLOPs by component, reach of a context, influential words
 )
 KINDS = {VerdictKind.EQUIVALENT: "same", VerdictKind.UNDECIDED: "undetected"}
 STANDINGS = {VerdictKind.BETTER: "beats", VerdictKind.WORSE: "loses", VerdictKind.NOT_COMPARABLE: "not_comparable"}

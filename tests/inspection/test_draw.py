@@ -9,32 +9,10 @@ import pytest
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.inspection.catalogue import plot_part
 from fairtrial.model.part import parts
-from fairtrial.report.plots import Panel, Picture, image, legend, picture_lines
+from fairtrial.report.plots import Panel, Picture, image
 from sampling import cases
 
 LADDER = Picture("a ladder", "step", "rung", (Panel("up", [[0.0, 1.0], [2.0, None]]), Panel("", [[4.0]])))
-
-
-def test_the_darker_the_greater_and_hidden_is_blank() -> None:
-    assert picture_lines(LADDER) == [
-        "a ladder",
-        "step goes down, rung goes across",
-        "up    ██",
-        "··░░",
-        "▒▒",
-        "· 0 (least)   █ 4 (most)   blank: the future   (one scale for all panels)",
-    ]
-
-
-def test_panels_stand_below_one_another_where_the_terminal_ends() -> None:
-    wide = Picture("w", "a", "b", (Panel("one", [[1.0] * 80]), Panel("two", [[1.0] * 80])))
-    lines = picture_lines(wide)
-    assert max(map(len, lines)) == 80
-    assert lines.index("one") < lines.index("two")
-
-
-def test_a_picture_of_one_number_divides_by_nothing() -> None:
-    assert legend(Picture("", "", "", (Panel("", [[3.0, 3.0]]),))) == "█ 3"
 
 
 @pytest.mark.parametrize(("kind", "first"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
@@ -57,7 +35,6 @@ def test_every_part_can_be_plotted(number: int, name: str) -> None:
     assert numbers
     assert all(value is None or math.isfinite(value) for value in numbers)
     assert pictures == plot_part(name, heads=heads, length=length, causal=causal)
-    assert all(picture_lines(picture) for picture in pictures)
 
 
 def values(name: str, panel: int = 0, **more: object) -> list[list[float | None]]:

@@ -22,7 +22,6 @@ from fairtrial.errors import BadInput
 from fairtrial.inspection.errors import (
     Calibration,
     Errors,
-    InfluentialWords,
     Mistake,
     SetErrors,
     calibrate,
@@ -31,8 +30,6 @@ from fairtrial.inspection.errors import (
     errors_of,
     guess_log_odds,
 )
-from fairtrial.inspection.predictions import InfluentialWord
-from fairtrial.inspection.text import no_progress
 from fairtrial.model.network import Classifier
 from fairtrial.prepare import Prepared
 from fairtrial.recipe import Recipe, Shape, Tokens
@@ -147,13 +144,9 @@ def test_the_command_agrees_with_the_record(
     wrong = kept["items"] - round(kept["accuracy"] * kept["items"])
     assert len(found["mistakes"]) == min(10, wrong)
     assert all(each["true"] != each["guess"] for each in found["mistakes"])
-    assert set(found["words"]["leave_one_out"]) == {"Obama", "W. Bush", "H. W. Bush"}
     text = " ".join(fairtrial("inspect", "errors", record, "--names", "A,B,C").out.split())
-    for words in ("Expected calibration error (ECE, 10 bins", "gradient x input", "leave-one-out", "macro-F1"):
+    for words in ("Expected calibration error (ECE, 10 bins", "macro-F1"):
         assert words in text
-    assert (
-        "words" not in json.loads(fairtrial("inspect", "errors", record, "--json", "--no-words").out)["tests"]["test"]
-    )
     written = page.read_text()
     assert "<script" not in written
     assert "http:" not in written
@@ -175,7 +168,7 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
         prepared = Prepared(Recipe(), 0, corpus, splits)
         task = SimpleNamespace(network=network, sets={"test": (rows, labels)}, groups={"test": None})
         run: Any = SimpleNamespace(task=task, tokenizer=tokenizer, splits=splits, prepared=prepared)
-        found = errors_of(run, "test", ["a", "b"], bins=10, most=10, words=False, on_progress=no_progress)
+        found = errors_of(run, "test", ["a", "b"], bins=10, most=10)
         assert (found.copies, found.accuracy) == (copies, 0.75)
         assert (found.clean and found.clean.accuracy) == accuracy
         assert [each.copy for each in found.mistakes] == [copies == 4]
@@ -189,12 +182,11 @@ def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], 
     whole = json.loads(fairtrial("inspect", "errors", finished_records["classify"], "--json").out)
     found = structure(Errors, whole)
     of_set = found.tests["test"]
-    words = InfluentialWords(1, 1, *[{"<b>zero": (InfluentialWord("<img src=x>", 1.0, 5),)}] * 2)
     mistake = replace(some_mistake(1.0, 9.0), text="<script>alert(1)</script>")
     classes = (replace(of_set.classes[0], label="<b>zero"), *of_set.classes[1:])
-    hostile = replace(of_set, classes=classes, words=words, mistakes=(mistake,))
+    hostile = replace(of_set, classes=classes, mistakes=(mistake,))
     page = result_page(replace(found, record="<i>", tests={"<i>": hostile}).describe())
-    for bad in ("<b>zero", "<img", "<script", "<i>"):
+    for bad in ("<b>zero", "<script", "<i>"):
         assert bad not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "mistakes" not in result_page(replace(of_set, mistakes=()).describe("test"))

@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from fairtrial.inspection.surprisal import tokens_seen
-from fairtrial.model.network import LanguageModel
-from fairtrial.recipe import PartChoice, Shape
 from fairtrial.record import Record
 from fairtrial.trial import run_trial
-from sampling import cases
 
 
 @pytest.fixture
@@ -45,45 +40,6 @@ def test_learned_positions_say_that_they_end(records: dict[str, Record], fairtri
     said = fairtrial("inspect", "length", records["learned"].folder, "--times", "1,2")
     assert said.code == 0
     assert said.out.count("not possible: learned positions end at 12") == 3
-
-
-def test_a_window_explains_its_equal_numbers(
-    tiny_recipe: Callable[..., Any], tmp_path: Path, fairtrial: Callable[..., Any]
-) -> None:
-    window = 'parts=["rope", {name = "window", size = 4}]'
-    record = run_trial(tiny_recipe("lm", window, "shape.layers=2"), 0, tmp_path / "window")
-    rows = [json.loads(line) for line in fairtrial("inspect", "length", record.folder, "--json").out.splitlines()]
-    assert {row["sees"] for row in rows} == {7}  # a token, 3 before it, and 3 before these
-    ways = {f"{row['perplexity']:.3f}" for row in rows if row["test"] == "obama" and row["times"] > 1}
-    assert len(ways) == 1
-    assert (
-        "depends on the last 7 tokens and no others"
-        in fairtrial("inspect", "length", record.folder, "--times", "1,2").out
-    )
-
-
-@cases(
-    ("parts", "layers", "seen"),
-    [
-        (["rope"], 2, 24), (["window"], 1, 8), (["window"], 3, 22), (["block"], 3, 8), (["window", "block"], 3, 8),
-        ([PartChoice(name="window", options={"size": 3, "global_tokens": 1})], 1, 24),
-    ],
-)  # fmt: skip
-def test_what_a_prediction_depends_on_is_what_changes_it(parts: list[Any], layers: int, seen: int) -> None:
-    choices = tuple(part if isinstance(part, PartChoice) else PartChoice(name=part) for part in parts)
-    shape = Shape(layers=layers, heads=1, width=8, hidden=8, length=24, dropout=0.0)
-    network = LanguageModel(shape, choices, 50).eval()
-    assert tokens_seen(network, 24) == seen
-    ids = torch.arange(24)[None]
-    changed = []
-    with torch.no_grad():
-        usual = network(ids)[0]
-        for place in range(24):
-            other = ids.clone()
-            other[0, place] = 49
-            moved = (network(other)[0] - usual).abs().amax(-1) > 0
-            changed.append(max((int(at) - place + 1 for at in moved.nonzero()), default=0))
-    assert max(changed) == seen
 
 
 def test_classifiers_and_odd_lists_are_refused(

@@ -18,14 +18,12 @@ import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.inspection.attention import model_input
 from fairtrial.inspection.predictions import (
-    InfluentialWord,
     Prediction,
     gradient_times_input,
     leave_one_out,
     log_odds,
     predict,
     share_text,
-    strongest_words,
 )
 from fairtrial.inspection.text import encode_texts, no_progress
 from fairtrial.model.network import Classifier
@@ -128,18 +126,6 @@ def test_log_odds_are_those_of_the_shares() -> None:
     expected = torch.tensor([0.5 / 0.5, 0.9 / 0.1]).double().log()
     torch.testing.assert_close(log_odds(log_p, torch.tensor([1, 0])), expected)
     assert torch.isfinite(log_odds(torch.zeros(2, 1), torch.tensor([0, 0]))).all()
-
-
-def test_the_strongest_words_are_means_of_frequent_words() -> None:
-    texts = [["a", "b"], ["a", "c"], ["a", "b"]]
-    told = list(zip(texts, np.array([[1.0, 4.0], [2.0, 9.0], [3.0, -2.0]]), strict=True))
-    assert strongest_words(told, most=5, least_times=2) == (
-        InfluentialWord("a", 2.0, 3),
-        InfluentialWord("b", 1.0, 2),
-    )
-    assert strongest_words(told, most=1, least_times=1) == (InfluentialWord("c", 9.0, 1),)
-    assert strongest_words(told, most=1, least_times=1, excluded=["c"]) == (InfluentialWord("a", 2.0, 3),)
-    assert not strongest_words([(["a"], np.array([-1.0]))], most=1, least_times=1)  # it opposes the prediction
 
 
 def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:

@@ -11,7 +11,7 @@ from test_look_page import FACTS, HEADS, TITLE, some_album
 from test_page import records_page
 
 from fairtrial.inspection.errors import errors
-from fairtrial.inspection.look_page import look_page
+from fairtrial.inspection.look import look_page
 from fairtrial.record import Record
 from fairtrial.report.page import result_page
 from fairtrial.report.study_files import StudyFiles

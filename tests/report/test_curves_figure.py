@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
 
+from fairtrial.description import Chart
 from fairtrial.events import Scored
 from fairtrial.record import Record
-from fairtrial.report.plots import figure_bytes, our_look, written
+from fairtrial.report.plots import draw, figure_bytes, our_look
 from fairtrial.results.records import record_charts
+
+
+def written(charts: Sequence[Chart], kind: str) -> bytes:
+    with our_look():
+        return figure_bytes(draw(charts), kind)
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])

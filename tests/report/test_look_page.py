@@ -15,8 +15,7 @@ from policies import assert_policy
 
 from fairtrial.inspection.attention import AttentionMaps, Check
 from fairtrial.inspection.heads import Effect, HeadStatistics, HeadSummary
-from fairtrial.inspection.look import Drawn, LookResult
-from fairtrial.inspection.look_page import bars, hidden, look_page
+from fairtrial.inspection.look import Drawn, LookResult, bars, hidden, look_page
 
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]
 TITLE = "Where heads look"

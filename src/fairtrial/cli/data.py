@@ -17,7 +17,6 @@ from typer import Option
 from fairtrial import api
 from fairtrial.cli.declare import COLUMNS, Call, command
 from fairtrial.cli.judge import Json
-from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput, HelperDied
 from fairtrial.typed import unstructure
 
@@ -121,45 +120,30 @@ def cache(call: Call, json: Json = False) -> None:
     print(kept)
 
 
-@command("parts", api.catalogue, "Look inside", "parts alibi --draw", arguments=["name"])
+@command("parts", api.catalogue, "Look inside", "parts alibi --figure alibi.svg", arguments=["name"])
 def parts(
     call: Call,
-    draw: Annotated[bool, Option("--draw", help="Plot what the part does.")] = False,
-    out: Annotated[Path | None, Option(help="Also write the plot to a .png or .svg file.", metavar="FILE")] = None,
+    figure: Annotated[Path | None, Option(help="Plot what the part does (.png, .svg, .pdf).", metavar="FILE")] = None,
     heads: Annotated[int, Option(help="Heads in the plot.", min=1, max=16)] = 4,
     length: Annotated[int, Option(help="Positions in the plot.", min=1, max=100)] = 18,
     encoder: Annotated[bool, Option("--encoder", help="Plot it in an encoder (bidirectional), as all pools.")] = False,
     json: Json = False,
 ) -> None:
-    name, page = call.given.get("name"), call.given.get("page")
-    drawing = draw or out is not None
-    if drawing and name is None:
-        raise BadInput("nothing to plot", "name a part: fairtrial parts alibi --draw")
-    if page is not None and (name is not None or drawing):
-        raise BadInput("--page is about all parts", "leave out the part's name, --draw and --out")
-    kind = out.suffix[1:].lower() if out is not None else "png"
-    if kind not in ("png", "svg"):
-        raise BadInput("a plot is a .png or .svg file", path=out)
+    page = call.given.get("page")
+    if figure is not None and "name" not in call.given:
+        raise BadInput("nothing to plot", "name a part: fairtrial parts alibi --figure alibi.svg")
+    if page is not None and "name" in call.given:
+        raise BadInput("--page is about all parts", "leave out the part's name")
     if page is not None and Path(page).suffix != ".md":
         raise BadInput("the page is a .md file", path=page)
     listed = call(quiet=json)
-    entries = listed.entries
-    from fairtrial.inspection.catalogue import plot_part
-
     if json:
-        print(dumps([asdict(entry) for entry in entries]))
-    elif page is not None:
-        print(f"page: {page}")
+        print(dumps([asdict(entry) for entry in listed.entries]))
     else:
-        print(listed)
-    if drawing:
-        from fairtrial.report.plots import image, picture_lines
+        print(f"page: {page}" if page is not None else listed)
+    if figure is not None:
+        from fairtrial.report.plots import write_drawing
 
-        causal = not (encoder or "pool" in entries[0].hooks)
-        pictures = plot_part(entries[0].name, heads=heads, length=length, causal=causal)
-        for picture in () if json else pictures:
-            print("\n".join(["", *picture_lines(picture)]))
-        if out is not None:
-            write_bytes(out, image(pictures, entries[0].name, kind))
-            if not json:
-                print(f"plot: {out}")
+        write_drawing(figure, lambda: listed.plot(heads=heads, length=length, encoder=encoder))
+        if not json:
+            print(f"figure: {figure}")

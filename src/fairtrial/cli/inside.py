@@ -51,19 +51,19 @@ def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With 
     texts = call.given.pop("texts", None)
     given = read_texts(texts, file) if texts or file is not None else []
     opened = Record.open(record)
-    from fairtrial.inspection.look import look_target, write_look
+    from fairtrial.inspection.look import Target, write_look
 
     shape, tests = opened.recipe.shape, list(opened.trial.test_sets)
     out = call.given.get("out")
     folder, typed = Path(out) if out is not None else sibling(record, "look"), join(["fairtrial", *sys.argv[1:]])
     ablate: bool = call.given["ablate"]
-    target = look_target(opened, folder, call.given.get("layer"), call.given.get("head"), call.given["format"], typed)
+    target = Target(opened, folder, call.given.get("layer"), call.given.get("head"), call.given["format"], typed)
     scores = len(tests) * (shape.layers * shape.heads + 1)
     if ablate and scores > MANY_SCORES and not opened.recipe.external:
         notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
     result = api.load(record, plugins=plugins or []).look(given, ablate=ablate)
     with progress_bar() as bar:
-        result = write_look(result, opened, target, bar.count)
+        result = write_look(result, target, bar.count)
     print(result)
 
 

@@ -1,4 +1,4 @@
-"""What a classifier gets wrong on a test set: confusions, calibration, confident mistakes, the words behind them."""
+"""What a classifier gets wrong on a test set: confusions, calibration, confident mistakes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ import torch
 from fairtrial.description import Description, ReliabilityChart, ReliabilityPoint, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.formatting import MISSING, confusion_table, format_parts, percent
-from fairtrial.inspection.predictions import InfluentialWord, Names, Rows, attribute, log_odds, strongest_words
-from fairtrial.inspection.text import OnProgress, no_progress
+from fairtrial.inspection.predictions import Names, log_odds
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import wilson
 from fairtrial.statistics.outcomes import confusion, macro_f1
-from fairtrial.training.scoring import evenly, log_probabilities
+from fairtrial.training.scoring import log_probabilities
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import Run
 
-MAX_TEXTS = 1000  # that are searched for influential words, evenly spaced where there are more
-LEAST_TIMES = 5  # occurrences; a rarer word is an anecdote
 BAR = 20  # letters of a reliability bar
 
 Ends = tuple[float, float]
-ByClass = Mapping[str, tuple[InfluentialWord, ...]]
 
 
 @dataclass(frozen=True)
@@ -110,31 +106,6 @@ class CleanScore:
 
 
 @dataclass(frozen=True)
-class InfluentialWords:
-    """By class; words that occur at least `least_times` times."""
-
-    texts: int
-    least_times: int
-    gradient_times_input: ByClass
-    leave_one_out: ByClass
-
-    def table(self) -> Table:
-        methods = {"gradient x input": self.gradient_times_input, "leave-one-out": self.leave_one_out}
-        rows = tuple(
-            row(label, name, ", ".join(map(str, by_class[label])) or "none")
-            for label in self.leave_one_out
-            for name, by_class in methods.items()
-        )
-        note = (
-            f"Mean change of the answer's log-odds (nats) over {self.texts:,} texts; words that occur at least"
-            f" {self.least_times} times. Gradient x input is the first-order effect of a word's vector; leave-one-out"
-            " is how far the log-odds fall when the word is removed. They need not agree."
-        )
-        columns = ("class", "attribution", "words")
-        return Table("words with the largest attributions", columns, rows, note, text_columns=3)
-
-
-@dataclass(frozen=True)
 class SetErrors:
     """Errors on one test set."""
 
@@ -148,7 +119,6 @@ class SetErrors:
     copies: int  # items that also occur in the training set
     clean: CleanScore | None  # the score of the others
     mistakes: tuple[Mistake, ...]  # the most confident first
-    words: InfluentialWords | None = None
 
     def describe(self, test: str) -> Description:
         sentences = [
@@ -166,7 +136,6 @@ class SetErrors:
         scores = [(each.precision, each.recall, each.f1) for each in self.classes]
         tables = [confusion_table("confusion", self.confusion, labels, scores), self.calibration.table()]
         tables.append(self._mistakes())
-        tables += [self.words.table()] if self.words else []
         charts = [self.calibration.chart(test)]
         return Description(sentences, [table for table in tables if table.rows], test, charts)
 
@@ -194,7 +163,7 @@ def span(interval: Ends | None, level: str = "") -> str:
 
 @dataclass(frozen=True, repr=False)
 class Errors(Result):
-    """A classifier's mistakes: confusions, calibration, the most confident ones, influential words.
+    """A classifier's mistakes: confusions, calibration, the most confident ones.
 
     >>> errors = classifier.errors(most=3)
     >>> errors.labels, len(errors.tests["test"].mistakes) <= 3
@@ -277,22 +246,18 @@ def errors(
     bins: int = 10,
     most: int = 10,
     names: Names = None,
-    words: bool = True,
-    on_progress: OnProgress = no_progress,
 ) -> Errors:
-    """The errors of a trained classifier on its test sets, or on one of them. `words`: with influential words."""
+    """The errors of a trained classifier on its test sets, or on one of them."""
     labels = run.record.class_names(names)
     tests = list(run.record.trial.test_sets)
     if test is not None and test not in tests:
         raise BadInput(f"this record has no test set {test!r}{did_you_mean(test, tests)}")
     chosen = tests if test is None else [test]
-    by_set = {name: errors_of(run, name, labels, bins, most, words, on_progress) for name in chosen}
+    by_set = {name: errors_of(run, name, labels, bins, most) for name in chosen}
     return Errors(run.record.folder.resolve().name, format_parts(run.recipe), tuple(labels), by_set)
 
 
-def errors_of(
-    run: Run, test: str, names: Sequence[str], bins: int, most: int, words: bool, on_progress: OnProgress
-) -> SetErrors:
+def errors_of(run: Run, test: str, names: Sequence[str], bins: int, most: int) -> SetErrors:
     """Errors on one test set. Copies of training texts test memory, so the rest is also scored alone."""
     task, documents = cast(ClassifyTask, run.task), run.splits.tests[test]
     (rows, labels), groups = task.sets[test], task.groups[test]
@@ -326,31 +291,9 @@ def errors_of(
             )
             for item in confident_mistakes(log_p, labels, most)
         ),
-        words=_influential_words(run, rows, guesses, names, most, on_progress) if words else None,
     )
 
 
 def _accuracy(guesses: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> tuple[int, float, Ends | None]:
     outcomes = {"guess": guesses, "label": labels} | ({} if groups is None else {"group": groups})
     return len(labels), float((guesses == labels).mean()), score_interval(outcomes)
-
-
-def _influential_words(
-    run: Run, rows: Rows, guesses: np.ndarray, names: Sequence[str], most: int, on_progress: OnProgress
-) -> InfluentialWords:
-    tokenizer = run.tokenizer
-    chosen = evenly(len(rows), MAX_TEXTS)
-    classes = [int(guesses[item]) for item in chosen]
-    attributions = attribute(run.task.network, tokenizer, [rows[item] for item in chosen], classes, on_progress)
-    marks = tokenizer.words(mark for mark in (tokenizer.start, tokenizer.stop) if mark is not None)
-    least = min(LEAST_TIMES, max(1, len(chosen) // 20))
-    gradients: dict[str, tuple[InfluentialWord, ...]] = {}
-    falls: dict[str, tuple[InfluentialWord, ...]] = {}
-    for number, name in enumerate(names):
-        own = [each for each, guess in zip(attributions, classes, strict=True) if guess == number]
-        for by_class, texts in (
-            (gradients, [(each.words, each.gradient_times_input) for each in own]),
-            (falls, [(each.words, each.leave_one_out) for each in own]),
-        ):
-            by_class[name] = strongest_words(texts, most=most, least_times=least, excluded=marks)
-    return InfluentialWords(len(chosen), least, gradients, falls)

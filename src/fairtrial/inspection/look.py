@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from json import dumps
@@ -18,10 +19,11 @@ from fairtrial.errors import BadInput
 from fairtrial.formatting import format_parts
 from fairtrial.inspection.attention import AttentionMaps, initial_model, maps_of, model_input
 from fairtrial.inspection.heads import OWN_HEADS, Effect, Heads, HeadSummary, ablate_heads, head_statistics
-from fairtrial.inspection.look_page import CAUTION, look_page
 from fairtrial.inspection.text import OnProgress, no_progress
 from fairtrial.recipe import one_of
 from fairtrial.record import Record
+from fairtrial.report.charts import MAP_SCALE
+from fairtrial.report.page import render
 from fairtrial.report.plots import drawing, figure_bytes, our_look
 from fairtrial.results.sentences import counted
 from fairtrial.training.tasks import Task
@@ -40,6 +42,15 @@ NETWORKS = {"classify": "Encoder with classifier", "lm": "Decoder language model
 WIDEST = 36.0  # inches of all maps in a row
 SMALLEST_TYPE = 3.0  # points; smaller words are left out
 INVISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "": "∅"}
+
+CAUTION = "Attention is where a head looked, not why the model decided."
+LARGEST_SHARE = 65535  # a weight is stored as a 16-bit share
+HEAD_COLUMNS = (
+    ("entropy", "entropy, nats", "{:.2f}"),
+    ("entropy_share", "of maximum", "{:.0%}"),
+    ("distance", "distance", "{:.1f}"),
+    *((name, name, "{:.0%}") for name in ("itself", "previous", "next", "first", "punctuation", "stripe")),
+)
 
 
 def shorter(text: str) -> str:
@@ -197,62 +208,47 @@ def choose_heads(layers: int, heads: int, layer: int | None = None, head: int | 
     return [place for place in every if layer in (None, place[0]) and head in (None, place[1])]
 
 
-def check_look_folder(folder: Path, record: Path) -> None:
-    """A look is never written into a record, which holds its own files only."""
-    target = folder.resolve()
-    if record.resolve() in (target, *target.parents) or (folder / "trial.json").exists():
-        raise BadInput(f"{folder} is a record or inside one", "choose another folder with --out")
-    if folder.exists() and not folder.is_dir():
-        raise BadInput(f"{folder} is a file", "choose another folder with --out")
-
-
 @dataclass(frozen=True)
 class Target:
-    """Where a look is written, and what of it is drawn."""
+    """Where a look is written, and what of it is drawn. What cannot be written is refused before anything is computed."""
 
+    record: Record
     folder: Path
-    layer: int | None  # None: all
-    head: int | None
-    kind: str  # of the figures
-    command: str  # that writes it again
+    layer: int | None = None  # None: all
+    head: int | None = None
+    kind: str = "png"  # of the figures
+    command: str = ""  # that writes it again
+
+    def __post_init__(self) -> None:
+        one_of("--format", self.kind, ("png", "svg", "pdf"))
+        shape, target = self.record.recipe.shape, self.folder.resolve()
+        if not self.record.recipe.external:  # whose heads are known once it has answered
+            choose_heads(shape.layers, shape.heads, self.layer, self.head)
+        if self.record.folder.resolve() in (target, *target.parents) or (self.folder / "trial.json").exists():
+            raise BadInput(f"{self.folder} is a record or inside one", "choose another folder with --out")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise BadInput(f"{self.folder} is a file", "choose another folder with --out")
 
 
-def look_target(
-    record: Record,
-    folder: Path,
-    layer: int | None = None,
-    head: int | None = None,
-    kind: str = "png",
-    command: str = "",
-) -> Target:
-    """What cannot be written is refused, before anything is computed."""
-    one_of("--format", kind, ("png", "svg", "pdf"))
-    if not record.recipe.external:  # whose heads are known once it has answered
-        choose_heads(record.recipe.shape.layers, record.recipe.shape.heads, layer, head)
-    check_look_folder(folder, record.folder)
-    command = command or f"ft.load({str(record.folder)!r}).look(..., out={str(folder)!r})"
-    return Target(folder, layer, head, kind, command)
-
-
-def write_look(result: LookResult, record: Record, target: Target, on_progress: OnProgress) -> LookResult:
+def write_look(result: LookResult, target: Target, on_progress: OnProgress) -> LookResult:
     """The page with its numbers, and the figures: for each drawn text a grid of all these heads, and one of each."""
-    folder, kind = target.folder, target.kind
+    record, folder, kind = target.record, target.folder, target.kind
     layers, in_layer = (1 + max(numbers) for numbers in zip(*result.captions, strict=True))
     heads = choose_heads(layers, in_layer, target.layer, target.head)
     recipe, trial, name = record.recipe, record.trial, record.folder.resolve().name
     one_text = "the one text above (many texts say more: give a file, or no text to read a test set)"
-    facts = {
+    about = {
         "about": f"{NETWORKS.get(recipe.task, 'Encoder')} of {counted(layers, 'layer')} with"
         f" {counted(in_layer, 'head')} each; parts: {format_parts(recipe)}; seed {trial.seed}; context"
         f" length {result.length} tokens.",
         "notes": trial.notes,
         "read": f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,
-        "command": target.command,
+        "command": target.command or f"ft.load({str(record.folder)!r}).look(..., out={str(folder)!r})",
     }
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.html"
-    write_text(page, look_page(result, heads, f"Where the heads of {name} look", facts))
+    write_text(page, look_page(result, heads, f"Attention heads: {name}", about))
     write_text(folder / "look.json", dumps(result.to_json(), indent=1, ensure_ascii=False) + "\n")
     remove_figures(folder)
     grid = {"grid": heads} if len(heads) > 1 else {}
@@ -370,3 +366,56 @@ def axis_word(word: str, longest: int = 14) -> str:
     if len(word) < 3 and not any(letter.isalnum() for letter in word):
         return f"‘{word}’"  # a lone comma would be overlooked
     return word if len(word) <= longest else word[: longest - 1] + "…"
+
+
+def look_page(look: LookResult, heads: Sequence[tuple[int, int]], title: str, about: Mapping[str, object]) -> str:
+    """Where heads look: maps of these (layer, head), which the page's own script draws, head statistics, heads switched
+    off. `about`: the network, notes on its record, the texts read, the command"""
+    data = {
+        "heads": [{"layer": layer, "head": head, "caption": look.captions[layer, head]} for layer, head in heads],
+        "stage": look.stage,
+        "texts": [packed(drawn, heads) for drawn in look.drawn],
+    }
+    ahead = any(head.uniform.next is not None for head in look.heads)
+    tests: dict[str, list[tuple[Effect, float]]] = {}
+    for effect, bar in zip(look.effects, bars(look.effects), strict=True):
+        tests.setdefault(effect.test, []).append((effect, bar))
+    return render(
+        "look",
+        title,
+        look=look,
+        **about,
+        caution=CAUTION,
+        scale=MAP_SCALE,
+        hidden=hidden(look),
+        data=data,
+        heads=look.heads,
+        columns=[column for column in HEAD_COLUMNS if ahead or column[0] != "next"],
+        tests=tests,
+    )
+
+
+def packed(drawn: Drawn, heads: Sequence[tuple[int, int]]) -> dict[str, object]:
+    """Small enough for a page: 16-bit shares, and one bit for what is visible. Arrays are [head query key]."""
+    layers, numbers = (list(column) for column in zip(*heads, strict=True))
+    arrays = {"open": np.packbits(drawn.trained.open[layers].reshape(len(layers), -1), axis=1)}
+    for name in ("trained", "untrained"):
+        shares = np.clip(getattr(drawn, name).weights[layers, numbers], 0, 1)
+        arrays[name] = np.round(shares * LARGEST_SHARE).astype("<u2")
+    encoded = {name: b64encode(array.tobytes()).decode() for name, array in arrays.items()}
+    return {"words": drawn.trained.words, **encoded}
+
+
+def hidden(look: LookResult) -> str:
+    """What the hatched cells are; empty where there are none."""
+    maps, size = look.drawn[0].trained, len(look.drawn[0].trained.words)
+    allowed = np.tri(size, dtype=bool) if maps.causal else np.ones((size, size), dtype=bool)
+    forbidden = bool((allowed & ~maps.open).any())
+    return " and ".join([*["the future"] * (maps.causal and size > 1), *["what a part forbids"] * forbidden])
+
+
+def bars(effects: Sequence[Effect]) -> list[float]:
+    """How much worse each effect is, as a share of the largest; below zero it is better."""
+    harms = [-effect.change if effect.measure == "accuracy" else effect.change - 1 for effect in effects]
+    longest = max(map(abs, harms), default=0.0) or 1.0
+    return [harm / longest for harm in harms]

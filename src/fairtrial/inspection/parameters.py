@@ -1,19 +1,18 @@
-"""Parameter counts and FLOPs of a network, component by component, summing exactly to the totals.
-Beside each parameter count stands the bias-free count of the five student reports (`BIAS_FREE`, without biases).
+"""Parameters of a network, component by component, summing exactly to the total; and its FLOPs. Beside each parameter
+count stands the bias-free count of the five student reports (`BIAS_FREE`, without biases).
 
 FLOPs are those of matrix products, as torch's counter counts them (a multiplication and an addition are two), for rows
 of `length` real tokens. Attention is counted as its equation says, even where a mask hides half of it; local attention
-is counted as it runs. Sums, norms, activations and look-ups are not counted. A step is a forward and a backward pass
-over the batch; for masked language models, as if every word were predicted."""
+is counted as it runs. A step is a forward and a backward pass over the batch; for masked language models, as if every
+word were predicted."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import cast
 
 import torch
 from torch import nn
@@ -25,7 +24,6 @@ from fairtrial.description import BarChart, Cell, Description, Result, Table
 from fairtrial.description import row as as_cells
 from fairtrial.errors import BadInput
 from fairtrial.model.external import ExternalModel
-from fairtrial.model.network import Block, LanguageModel, MaskedModel
 from fairtrial.plugins import load_code
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
@@ -101,10 +99,14 @@ def row_of(component: str, copies: list[list[tuple[str, Sizes]]]) -> ParameterRo
             component = "classifier"
     return ParameterRow(
         component,
-        summed(summed(product(*sizes_of(*tensor))[0] or "1" for tensor in copy) for copy in copies),
+        summed(summed(formula_of(*tensor) for tensor in copy) for copy in copies),
         sum(math.prod(sizes) for sizes in tensors.values()),
         sum(math.prod(sizes) for sizes in tensors.values() if len(sizes) > 1) if counted else 0,
     )
+
+
+def formula_of(name: str, sizes: Sizes) -> str:
+    return " × ".join(f"{size:,}" for size in sizes_of(name, sizes)) or "1"
 
 
 def sizes_of(name: str, sizes: Sizes) -> Sizes:
@@ -124,15 +126,7 @@ def summed(terms: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class FlopRow:
-    component: str
-    formula: str
-    flops: int  # forward, for one full row
-
-
-@dataclass(frozen=True)
 class Flops:
-    rows: tuple[FlopRow, ...]
     length: int
     forward_per_row: int  # of `length` tokens
     backward_per_row: int
@@ -142,50 +136,10 @@ class Flops:
 
 
 def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
-    """Linear layers and attention by their formulas; what parts add, by torch's counter, which runs one row. A network
-    of the user's own is counted as a whole."""
-    if isinstance(network, ExternalModel):
-        total, backward = counted(network, network.length)
-        row = FlopRow("matrix products", "counted as they run", total)
-        per_step = (total + backward) * rows_in_step
-        return Flops((row,), network.length, total, backward, total / network.length, rows_in_step, per_step)
-    shape, length = network.body.shape, network.body.shape.length
+    """The matrix products of one full row, by torch's counter."""
+    length = network.length if isinstance(network, ExternalModel) else network.body.shape.length
     forward, backward = counted(network, length)
-    prefixes = sum(len(found) for part in network.body.listed_parts() if (found := part.prefix()) is not None)
-    seen = length if network.body.causal else length + prefixes  # only an encoder puts vectors before a sentence
-    rows_of_qkv = sum(cast(Block, network.body.blocks[0]).attention.sizes)  # fewer where heads share keys and values
-    projected = (3, shape.width) if rows_of_qkv == 3 * shape.width else (rows_of_qkv,)
-    products = {
-        "attention: queries, keys, values": (2, seen, *projected, shape.width),
-        "attention: scores and sums": (2, 2, seen, seen, shape.width),
-        "attention: output": (2, seen, shape.width, shape.width),
-        "feed-forward": (2, 2, seen, shape.width, shape.hidden),
-    }
-    rows = [FlopRow(name, *product(shape.layers, *sizes)) for name, sizes in products.items()]
-    rows.append(head_row(network, length))
-    rest = forward - sum(row.flops for row in rows)
-    if rest < 0:  # local or linear attention skipped most products of queries and keys
-        rows[1] = FlopRow(rows[1].component, "as it runs", rows[1].flops + rest)
-    if rest > 0:
-        rows.append(FlopRow("parts", "counted as they run", rest))
-    total = sum(row.flops for row in rows)
-    return Flops(tuple(rows), length, total, backward, total / length, rows_in_step, (total + backward) * rows_in_step)
-
-
-def head_row(network: Network, length: int) -> FlopRow:
-    if isinstance(network, LanguageModel):
-        return FlopRow("output layer", *product(2, length, network.out.in_features, network.out.out_features))
-    hidden, out = network.hidden, network.out
-    layers = f"({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features:,})"
-    flops = 2 * (hidden.weight.numel() + out.weight.numel())
-    if isinstance(network, MaskedModel):
-        return FlopRow("output layer", f"2 × {length:,} × {layers}", flops * length)
-    return FlopRow("classifier", f"2 × {layers}, once per row", flops)
-
-
-def product(*numbers: int) -> tuple[str, int]:
-    """Its formula and its value."""
-    return " × ".join(f"{number:,}" for number in numbers), math.prod(numbers)
+    return Flops(length, forward, backward, forward / length, rows_in_step, (forward + backward) * rows_in_step)
 
 
 def counted(network: Network, length: int) -> tuple[int, int]:
@@ -202,7 +156,7 @@ def counted(network: Network, length: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, repr=False)
 class Parameters(Result):
-    """Size and cost of one network: its parameters and the FLOPs of a forward pass, component by component.
+    """Size and cost of one network: its parameters, component by component, and its FLOPs.
 
     >>> found = ft.parameters("classify", vocabulary=1000, classes=2)
     >>> found.total == sum(row.count for row in found.ledger.rows)
@@ -228,8 +182,6 @@ class Parameters(Result):
             f"{flops.per_token:,.0f} FLOPs per token, forward; {flops.per_step:,} per training step (forward and"
             f" backward over {flops.rows_in_step} rows).",
         )
-        operations = [(each.component, each.formula, each.flops) for each in flops.rows]
-        counts = [(each.component, each.formula, each.count, each.bias_free) for each in self.ledger.rows]
         columns: tuple[str, ...] = ("parameters", "weight matrices only")
         note = (
             "The last column counts the token embedding and the weight matrices of attention and feed-forward only: no"
@@ -237,13 +189,16 @@ class Parameters(Result):
         )
         if recipe.external:  # which of its matrices are of attention nobody knows
             columns, note = columns[:1], ""
-        tables = [
-            sum_table(columns, [each[: 2 + len(columns)] for each in counts], "parameters", note),
-            sum_table(("operations",), operations, f"forward FLOPs of one row of {flops.length} tokens"),
+        body = [
+            as_cells(each.component, Cell(each.formula, kind="formula"), *(each.count, each.bias_free)[: len(columns)])
+            for each in self.ledger.rows
         ]
+        sums = as_cells("total", "", *(self.ledger.total, self.ledger.bias_free)[: len(columns)])
+        names = ("component", "formula", *columns)
+        table = Table("parameters", names, (*body, sums), note, text_columns=2, total=True)
         bars = tuple((each.component, float(each.count)) for each in self.ledger.rows)
         chart = BarChart(f"{self.total:,} parameters", "parameters", bars)
-        return Description(sentences, tables, charts=[chart])
+        return Description(sentences, [table], charts=[chart])
 
     def rows(self) -> list[dict[str, object]]:
         return [asdict(row) for row in self.ledger.rows]
@@ -251,13 +206,6 @@ class Parameters(Result):
     def to_json(self) -> dict[str, object]:
         counts = {"task": self.recipe.task, "vocabulary": self.vocabulary, "classes": self.classes}
         return counts | asdict(self.ledger) | {"flops": asdict(self.flops)}
-
-
-def sum_table(columns: Sequence[str], rows: Sequence[tuple[str | int, ...]], title: str = "", note: str = "") -> Table:
-    """Rows of component, formula and counts, and the sums."""
-    body = [as_cells(component, Cell(str(formula), kind="formula"), *counts) for component, formula, *counts in rows]
-    sums = as_cells("total", "", *(sum(map(int, column)) for column in list(zip(*rows, strict=True))[2:]))
-    return Table(title, ("component", "formula", *columns), (*body, sums), note, text_columns=2, total=True)
 
 
 def cost_of_recipe(

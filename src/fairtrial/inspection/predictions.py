@@ -8,8 +8,7 @@ zero it opposes it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -59,18 +58,6 @@ class Attribution:
     words: tuple[str, ...]
     gradient_times_input: np.ndarray
     leave_one_out: np.ndarray
-
-
-@dataclass(frozen=True)
-class InfluentialWord:
-    word: str
-    mean: float  # nats
-    times: int  # that it occurs
-
-    def __str__(self) -> str:
-        """A comma in a list of words needs its quotes."""
-        shown = self.word if any(map(str.isalnum, self.word)) else f"'{self.word}'"
-        return f"{shown} {self.mean:+.2f}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,7 +203,7 @@ def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int]
     external = isinstance(network, ExternalModel)
     embedding = network.embedding() if isinstance(network, ExternalModel) else network.body.tokens
     if embedding is None:
-        hint = 'declare "embedding" (see docs/own-model.md), or leave out --words (of `errors`: --no-words)'
+        hint = 'declare "embedding" (see docs/own-model.md), or leave out --words'
         raise BadInput("words can be attributed only where the token embedding is known", hint)
     at_once = 1 if external else ROWS
     handle = embedding.register_forward_hook(keep)
@@ -259,16 +246,3 @@ def leave_one_out(
             score()
             on_progress("leaving words out", item + 1, len(rows))
     return found
-
-
-def strongest_words(
-    texts: Iterable[tuple[Sequence[str], np.ndarray]], *, most: int, least_times: int, excluded: Iterable[str] = ()
-) -> tuple[InfluentialWord, ...]:
-    """Words with the largest mean over all occurrences in texts (words, nats); `excluded`: marks that are no words."""
-    values: dict[str, list[float]] = defaultdict(list)
-    for words, nats in texts:
-        for word, value in zip(words, nats, strict=True):
-            values[word].append(float(value))
-    often = {word: numbers for word, numbers in values.items() if len(numbers) >= least_times}
-    ranked = sorted((-float(np.mean(often[word])), word) for word in often.keys() - set(excluded))
-    return tuple(InfluentialWord(word, -mean, len(often[word])) for mean, word in ranked[:most] if mean < 0)

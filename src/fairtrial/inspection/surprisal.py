@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import START, STOP, Tokenizer
@@ -31,9 +30,7 @@ from fairtrial.description import (
 from fairtrial.errors import BadInput
 from fairtrial.formatting import bracket
 from fairtrial.inspection.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
-from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
-from fairtrial.model.part import AttentionContext, and_masks, collect_biases
 from fairtrial.progress import report_share, status
 from fairtrial.report.plots import draw
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
@@ -45,10 +42,6 @@ if TYPE_CHECKING:
 
 TOKENS = 2048  # read at once
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
-LIMITED = (
-    "Through its layers, a prediction of this model depends on the last {} tokens and no others: a longer context"
-    " changes nothing, so equal numbers are expected."
-)
 INTERVALS = "95% intervals over documents, of this one seed."
 SAMPLES = {
     "normal": "Thank you all for being here tonight, and God bless the United States of America.",
@@ -262,7 +255,6 @@ class LengthScore:
     perplexity: float | None
     interval: tuple[float, float] | None
     why_not: str = ""
-    sees: int = 0  # tokens of the context that the model can use, the last one included
 
 
 @dataclass(frozen=True, repr=False)
@@ -276,7 +268,6 @@ class Lengths(Result):
     scores: tuple[LengthScore, ...]
 
     def describe(self) -> Description:
-        limit = min((each.sees for each in self.scores if each.sees < each.length), default=0)
         rows = tuple(
             row(
                 each.test,
@@ -294,7 +285,7 @@ class Lengths(Result):
             for each in self.scores
         )
         chart = IntervalChart("perplexity beyond the training length", "perplexity", points)
-        return Description((LIMITED.format(limit),) if limit else (), [table], charts=[chart])
+        return Description((), [table], charts=[chart])
 
     def rows(self) -> list[dict[str, object]]:
         return [asdict(each) for each in self.scores]
@@ -305,34 +296,19 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
     if min(times) < 1:
         raise BadInput(f"a multiple of the training length must be at least 1, got {min(times)}")
     task = cast(LanguageTask, run.task)
-    seen = {factor: tokens_seen(task.network, factor * task.length) for factor in times}
     for test in run.record.trial.test_sets:
         for factor in times:
             length = factor * task.length
             # a token sees at least 3/4 of the length: at 8x a stride of one token would take 8 x 8 the time
             full_context = task.context(task.sets[test]) if factor == 1 else 0.75
-            sees, network, tokens = seen[factor], task.network, task.sets[test]
+            network, tokens = task.network, task.sets[test]
             try:
                 with status(f"scoring {test} with a context of {length} tokens"):
                     scored = score_lm(
                         network, tokens, length=length, full_context=full_context, on_progress=report_share
                     )
                 found = scored.metrics
-                score = LengthScore(test, factor, length, found.perplexity, found.interval, sees=sees)
+                score = LengthScore(test, factor, length, found.perplexity, found.interval)
             except BadInput as error:
-                score = LengthScore(test, factor, length, None, None, error.what, sees)
+                score = LengthScore(test, factor, length, None, None, error.what)
             yield score
-
-
-def tokens_seen(network: LanguageModel, length: int) -> int:
-    """How many tokens of a context a prediction can depend on: what parts allow in one layer, layer by layer. Of a
-    user's own network it is not known."""
-    if isinstance(network, ExternalModel):
-        return length
-    parts, positions = network.body.listed_parts(), torch.arange(length)
-    depends = torch.eye(length)  # token token
-    for layer in range(network.body.shape.layers):
-        context = AttentionContext(layer, True, positions, positions)
-        visible = and_masks(context.offset >= 0, collect_biases(context, parts)[1])
-        depends = (cast(Tensor, visible).float() @ depends > 0).float()
-    return int((context.distance * depends).max()) + 1

@@ -11,17 +11,15 @@ if TYPE_CHECKING:
     from fairtrial.report.curves import curves_of as curves_of
     from fairtrial.report.curves import loss_curve as loss_curve
     from fairtrial.report.page import environment as environment
-    from fairtrial.report.plots import SHADES as SHADES
     from fairtrial.report.plots import figure_bytes as figure_bytes
     from fairtrial.report.plots import our_look as our_look
-    from fairtrial.report.plots import shade as shade
     from fairtrial.report.study_files import StudyFiles as StudyFiles
 
 EXPORTS = {
     "band_of": "charts",
     **dict.fromkeys(("curves_of", "loss_curve"), "curves"),
     "environment": "page",
-    **dict.fromkeys(("SHADES", "figure_bytes", "our_look", "shade"), "plots"),
+    **dict.fromkeys(("figure_bytes", "our_look"), "plots"),
     "StudyFiles": "study_files",
 }
 __all__ = list(EXPORTS)

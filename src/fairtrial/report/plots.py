@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,8 +44,6 @@ LOOK: Mapping[str, object] = {
 }
 COLOUR = "#0b62c4"
 VERDICTS = {"better": "#2e7d32", "worse": "#c0203a", "equivalent": "#5f6b7a", "undecided": "#8a8f98"}
-SHADES = "·░▒▓█"
-TERMINAL_WIDTH = 80
 
 
 def our_look(more: Mapping[str, object] | None = None) -> AbstractContextManager[None]:
@@ -104,49 +100,6 @@ class Picture:
             return 0.0, 1.0
         numbers = [value for panel in self.panels for row in panel.values for value in row if value is not None]
         return (min(numbers) + 0.0, max(numbers) + 0.0) if numbers else (0.0, 0.0)  # + 0.0: -0 is shown as 0
-
-
-def picture_lines(picture: Picture) -> list[str]:
-    """A picture in letters: darker is greater, blank is hidden."""
-    low, high = picture.range
-    longest = max(len(row) for panel in picture.panels for row in panel.values)
-    step = -(-longest // TERMINAL_WIDTH)  # of columns that are shown
-    side_by_side = min(2, len(picture.panels))
-    cell = 2 if side_by_side * (2 * longest + 2) - 2 <= TERMINAL_WIDTH else 1  # two letters are about a square
-    drawn = [
-        [panel.title] * bool(panel.title)
-        + ["".join(shade(value, low, high) * cell for value in row[::step]) for row in panel.values]
-        for panel in picture.panels
-    ]
-    wide = max(len(line) for lines in drawn for line in lines)
-    across = max(1, (TERMINAL_WIDTH + 2) // (wide + 2))
-    across = -(-len(drawn) // -(-len(drawn) // across))  # rows of panels of about one length
-    lines = [line for text in (picture.what, picture.how) for line in textwrap.wrap(text, TERMINAL_WIDTH)]
-    if picture.rows:
-        few = f" (every {step}th is shown)" if step > 1 else ""
-        lines.append(f"{picture.rows} goes down, {picture.columns} goes across{few}")
-    for first in range(0, len(drawn), across):
-        for texts in zip_longest(*drawn[first : first + across], fillvalue=""):
-            lines.append("  ".join(f"{text:<{wide}}" for text in texts).rstrip())
-    return [*lines, legend(picture)]
-
-
-def shade(value: float | None, low: float, high: float) -> str:
-    if value is None:
-        return " "
-    share = (value - low) / (high - low) if high > low else 1.0
-    return SHADES[min(len(SHADES) - 1, int(share * len(SHADES)))]
-
-
-def legend(picture: Picture) -> str:
-    low, high = picture.range
-    ends = (
-        f"{SHADES[-1]} {high:.3g}" if low == high else f"{SHADES[0]} {low:.3g} (least)   {SHADES[-1]} {high:.3g} (most)"
-    )
-    if picture.yes_or_no:
-        ends = f"{SHADES[-1]} seen   {SHADES[0]} forbidden"
-    hidden = any(None in row for panel in picture.panels for row in panel.values)
-    return ends + "   blank: the future" * hidden + "   (one scale for all panels)" * (len(picture.panels) > 1)
 
 
 @cache
@@ -305,12 +258,13 @@ def draw_pictures(pictures: Sequence[Picture], title: str) -> Figure:
 def write_figure(result: Result, path: Path) -> None:
     """The charts of a result, in the format of the file's ending."""
     charts = [chart for part in result.describe().parts() for chart in part.charts]
-    write_bytes(path, written(charts, path.suffix.lstrip(".").lower() or "png"))
+    write_drawing(path, lambda: draw(charts))
 
 
-def written(charts: Sequence[Chart], kind: str) -> bytes:
-    """The charts as a file of this kind."""
+def write_drawing(path: Path, drawn: Callable[[], Figure]) -> None:
+    """`drawn` is called once the file's ending is known to be right."""
+    kind = path.suffix.lstrip(".").lower()
     if kind not in TIMELESS:
         raise BadInput(f"a figure cannot be written as {kind!r}", f"formats: {', '.join(TIMELESS)}")
     with our_look():
-        return figure_bytes(draw(charts), kind, dpi=150)
+        write_bytes(path, figure_bytes(drawn(), kind, dpi=150))

@@ -112,7 +112,7 @@ export async function show(main) {
     tools({
       name: `part-${part.name}`,
       python: () => `import fairtrial as ft\n\npart = ft.catalogue(${py(part.name)})\npart.plot(heads=${chosen.heads}, length=${chosen.length}, encoder=${py(!chosen.decoder)}${Object.entries(changed()).map(([key, value]) => `, ${key}=${py(value)}`).join("")})\nprint(ft.audit(${py(part.name)}))\n`,
-      command: () => `fairtrial parts ${shell(part.name)} --draw\nfairtrial audit ${shell(part.name)}`,
+      command: () => `fairtrial parts ${shell(part.name)} --figure ${shell(part.name)}.svg\nfairtrial audit ${shell(part.name)}`,
       picture: () => drawn.querySelector("svg"),
       rows: () => (told?.pictures || []).flatMap((each) => each.panels.flatMap((panel) => panel.values.flatMap((row, at) => row.map((value, column) => ({ picture: each.what, panel: panel.title, row: at, column, value }))))),
       all: () => ({ part, pictures: told?.pictures }),
