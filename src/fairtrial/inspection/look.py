@@ -210,7 +210,7 @@ def choose_heads(layers: int, heads: int, layer: int | None = None, head: int | 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a look is written, and what of it is drawn. What cannot be written is refused before anything is computed."""
+    """Where a look is written, and what of it is drawn; what cannot be written is refused at once."""
 
     record: Record
     folder: Path
