@@ -843,7 +843,6 @@ def catalogue(
     name: str | type[Part] | None = None,
     *,
     plugins: Sequence[Source] = (),
-    installed: bool = True,
     page: Source | None = None,
     quiet: bool = False,
 ) -> Catalogue:
@@ -852,7 +851,6 @@ def catalogue(
     Args:
         name (PART): A part to show; without it, all are listed.
         plugins: A Python file that adds your own parts.
-        installed: List the parts of installed packages, too.
         page (FILE.md): Write a Markdown page of all parts, plotted and audited.
         quiet: Show no progress.
 
@@ -861,21 +859,19 @@ def catalogue(
     """
     from fairtrial.inspection.catalogue import Catalogue, describe, write_page
     from fairtrial.inspection.catalogue import catalogue as describe_all
-    from fairtrial.plugins import load_all_installed, load_files, load_installed
+    from fairtrial.plugins import load_files
 
     load_files(map(Path, plugins))
     if page is not None and name is not None:
         raise BadInput("a page is about all parts", "leave out the part's name")
     if name is None:
-        broken = load_all_installed() if installed and page is None else {}
-        found = Catalogue(tuple(describe_all()), broken)
+        found = Catalogue(tuple(describe_all()))
         if page is not None:
             with progress_bar(quiet) as bar:
                 write_page(Path(page), found.entries, bar.show)
         return found
     target = target_of(name)
     chosen = target if isinstance(target, str) else target.name
-    load_installed([chosen])
     return Catalogue((describe(chosen),))
 
 

@@ -1,5 +1,5 @@
-"""Plugins: parts and models from a user's file or an installed package, registered as the built-in ones are. A file
-runs only where the user names it (`--with`, `--model`, a study file); nothing that a record holds is ever run.
+"""Plugins: parts and models from a user's file, registered as the built-in ones are. A file runs only where the user
+names it (`--with`, `--model`, a study file); nothing that a record holds is ever run.
 
 A part or a model that was written in a notebook or a script is kept as one file of its own: the class or function, what
 it uses of the notebook, and its imports. So a record can say what it was trained with, and another process can build
@@ -20,8 +20,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.abc import SourceLoader
-from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -37,9 +36,7 @@ from fairtrial.recipe import Recipe, with_length
 if TYPE_CHECKING:
     from fairtrial.record import Record
 
-GROUP = "fairtrial.parts"
-
-# what this process has run: sha256 -> a file's name, or a package with its version and module; and the parts it brought
+# what this process has run: sha256 -> a file's name, or a library with its version; and the parts or model it brought
 _loaded: dict[str, tuple[str, tuple[str, ...]]] = {}
 
 
@@ -119,22 +116,9 @@ def loaded_digests() -> set[str]:
     return set(_loaded)
 
 
-def load_installed(names: Iterable[str]) -> dict[str, str]:
-    """Import what installed packages offer under these names, unless a built-in part or a file has the name; the
-    packages used, with their sha256."""
-    wanted, offers = list(names), offered()
-    for name in wanted:
-        if name in offers and name not in parts.list():
-            _load_entry(name, offers[name])
-        elif name in offers and not _known(name) and parts.find(name).__module__ == offers[name][0].module:
-            _note_entry(offers[name][0], [name])  # someone imported the package by hand
-    used = [(source, digest) for digest, (source, brought) in _loaded.items() if set(brought) & set(wanted)]
-    return {source: digest for source, digest in used if not source.endswith(".py")}
-
-
 def load_code(recipe: Recipe) -> dict[str, str]:
-    """Import the packages that a recipe's parts or its model come from; those used, with their sha256."""
-    found = load_installed(choice.name for choice in recipe.parts)
+    """Import the library that a recipe's model comes from; its label and sha256."""
+    found = {}
     for label, path in sources_of(recipe.model.name).items():
         found[label] = sha256_of(path)
         _loaded[found[label]] = (label, (recipe.model.name,))
@@ -148,29 +132,15 @@ def code_names(recipe: Recipe) -> list[str]:
     return [*(choice.name for choice in recipe.parts), *([recipe.model.name] if recipe.external else [])]
 
 
-def load_all_installed() -> dict[str, str]:
-    """Import everything that installed packages offer; errors by part name."""
-    broken = {}
-    for name, entries in offered().items():
-        try:
-            if name not in parts.list():
-                _load_entry(name, entries)
-            elif not _known(name):
-                broken[name] = f"{_label(entries[0])}: a part called {name!r} exists already"
-        except BadInput as error:
-            broken[name] = error.what
-    return broken
-
-
 def keep_written(names: Iterable[str]) -> dict[str, str]:
     """Sources of those parts and models that come from a notebook or a script, by the name of the file that they
     become. From here on they count as loaded from it; an older version of the same no longer does."""
     found: dict[str, str] = {}
     for name in dict.fromkeys(names):
         if name not in parts.list() and name not in models.list():
-            continue  # a package's, or a mistake that is told elsewhere
+            continue  # a mistake that is told elsewhere
         kind: Any = parts.find(name) if name in parts.list() else models.find(name)
-        if kind.__module__.startswith(("fairtrial.", "fairtrial_plugin_")) or kind.__module__ in _packages():
+        if kind.__module__.startswith(("fairtrial.", "fairtrial_plugin_")):
             continue
         text, file = source_of(kind, name), name.partition(":")[0] if name in models.list() else f"{name}.py"
         for old in [digest for digest, (source, brought) in _loaded.items() if (source, brought) == (file, (name,))]:
@@ -190,25 +160,12 @@ def check_namesakes(files: Iterable[str]) -> None:
             raise BadInput(f"{other} and {name} differ only in case, which some disks do not tell apart", "rename one")
 
 
-def _packages() -> set[str]:
-    return {entry.module for entries in offered().values() for entry in entries}
-
-
-def offered() -> dict[str, list[EntryPoint]]:
-    """Entry points of installed packages, by the part's name. Nothing is imported."""
-    found: dict[str, list[EntryPoint]] = {}
-    for entry in entry_points(group=GROUP):
-        found.setdefault(entry.name, []).append(entry)
-    return found
-
-
 def fingerprint(path: Path) -> str:
     return hashlib.sha256(_read(path)).hexdigest()
 
 
 def require_plugins(record: Record) -> None:
     """A record is used with the plugins that it was begun with, to the byte; others are refused."""
-    load_installed(choice.name for choice in record.recipe.parts)
     for label, path in sources_of(record.recipe.model.name).items():
         _loaded[sha256_of(path)] = (label, (record.recipe.model.name,))
     check_unchanged(record, [(source, digest) for digest, (source, _) in _loaded.items()])
@@ -254,11 +211,14 @@ def run_file(name: str, path: Path, content: bytes) -> ModuleType:
     return module
 
 
-def _register(path: Path | str, run: Callable[[], object]) -> tuple[str, ...]:
-    """The names that `run` adds to the registry. If anything is wrong, none is added."""
+def _register(path: Path, run: Callable[[], object]) -> tuple[str, ...]:
+    """The names that `run` adds to the registries. If anything is wrong, none is added."""
     before = {*parts.list(), *models.list()}
     try:
-        run()
+        try:
+            run()
+        except (Exception, SystemExit) as error:
+            raise _explained(path, error) from error
         added = tuple(name for name in (*parts.list(), *models.list()) if name not in before)
         for name in (each for each in added if each in parts.list()):
             kind = parts.find(name)
@@ -268,18 +228,14 @@ def _register(path: Path | str, run: Callable[[], object]) -> tuple[str, ...]:
             hint = f'write @parts.add("name") above a part\'s class; a model is a function ({", ".join(BUILD)})'
             raise BadInput("registers no part and has no model", hint, path=path)
         return added
-    except BaseException as error:
+    except BaseException:
         for registry in (parts, models):
             for name in set(registry.list()) - before:
                 registry.drop(name)
-        if isinstance(error, BadInput) and error.what.startswith(f"{path}: "):
-            raise
-        if isinstance(error, (Exception, SystemExit)):
-            raise _explained(path, error) from error
         raise
 
 
-def _explained(path: Path | str, error: BaseException) -> BadInput:
+def _explained(path: Path, error: BaseException) -> BadInput:
     """An error in a plugin's file, with its line."""
     frames = traceback.extract_tb(error.__traceback__)
     line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)
@@ -292,46 +248,14 @@ def _explained(path: Path | str, error: BaseException) -> BadInput:
     return BadInput(what, hint, path=path, line=line)
 
 
-def _load_entry(name: str, entries: list[EntryPoint]) -> None:
-    if len({entry.value for entry in entries}) > 1:
-        packages = " and ".join(sorted(_label(entry) for entry in entries))
-        raise BadInput(f"{packages} both offer a part called {name!r}", "uninstall one of them")
-    entry = entries[0]
-
-    def run() -> None:
-        entry.load()
-        if name not in parts.list():
-            sys.modules.pop(entry.module, None)  # so that the next import fails alike
-            raise BadInput(f"registers no part called {name!r}, although its entry point says so")
-
-    _note_entry(entry, _register(_label(entry), run))
-
-
-def _note_entry(entry: EntryPoint, names: Iterable[str]) -> None:
-    spec = find_spec(entry.module)
-    digest = sha256_of(Path(spec.origin)) if spec is not None and spec.origin else ""
-    _loaded[digest] = (_label(entry), tuple(names))
-
-
-def _label(entry: EntryPoint) -> str:
-    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "a package"
-    return f"{package} ({entry.module})"
-
-
-def _known(name: str) -> bool:
-    return any(name in brought for _, brought in _loaded.values())
-
-
 def check_parts(recipe: Recipe) -> None:
     """Refuse parts that are not known, and options that they do not take, without running a plugin's code."""
     if recipe.external:
         return  # known once its file or its library is loaded, in the process that builds it
-    offers = offered()
-    plain = [choice for choice in recipe.parts if choice.name in parts.list() or choice.name not in offers]
     if recipe.encoder.source == "none":
-        build_parts(plain, with_length(recipe).shape, seed=0, causal=recipe.task == "lm")
+        build_parts(recipe.parts, with_length(recipe).shape, seed=0, causal=recipe.task == "lm")
     else:  # the encoder brings the shape
-        for choice in plain:
+        for choice in recipe.parts:
             parts.find(choice.name)
 
 

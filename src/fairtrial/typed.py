@@ -14,11 +14,12 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-Reader = Callable[[object, str], object]
 LARGEST = 2**63
+NAMES = {str: "text", bool: "true or false", int: "a whole number", float: "a number", types.NoneType: "null"}
+NAMES |= {list: "a list", dict: "an object"}
 
 
 class WrongValue(ValueError):
@@ -48,12 +49,12 @@ def structure(kind: type[T], value: object, at: str = "") -> T:
         value: what `json.loads` gives
         at: where the value was found, as the beginning of the path in an error
     """
-    return _reader(kind)(value, at)  # type: ignore[return-value, arg-type]
+    return _structure(kind, value, at)  # type: ignore[return-value]
 
 
 def structure_fields(kind: type[T], value: object) -> T:
     """The same for a dataclass with a JSON form of its own, field by field: for its `from_plain`."""
-    return _fields_reader(kind)(value, "")  # type: ignore[return-value, arg-type]
+    return _dataclass(kind, value, "")  # type: ignore[return-value]
 
 
 def unstructure(value: object, other: Callable[[object], object] | None = None) -> object:
@@ -85,73 +86,52 @@ def _key_text(key: object) -> str:
     return str(key.value if isinstance(key, Enum) else key)
 
 
-@cache
-def _reader(kind: object) -> Reader:
+def _structure(kind: object, value: object, at: str) -> object:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is object:
-        return lambda value, at: value
-    if origin is Annotated:
-        return _bounded(_reader(arguments[0]), [each for each in arguments[1:] if isinstance(each, AtLeast)])
-    if origin is Literal:
-        return _one_of({choice: choice for choice in arguments})
-    if origin in (Union, types.UnionType):
-        return _either(arguments)
-    if origin in (list, Sequence):
-        return _sequence(arguments[0], list)
-    if origin is tuple:
-        return _sequence(arguments[0], tuple) if arguments[-1] is Ellipsis else _exactly(arguments)
-    if origin in (dict, Mapping):
-        return _mapping(*arguments)
-    if isinstance(kind, type):
-        if kind in (bool, int, float, str, types.NoneType):
-            return _plain(kind)
-        if issubclass(kind, Enum):
-            return _one_of({choice.value: choice for choice in kind})
-        if issubclass(kind, Path):
-            return lambda value, at: kind(str(_plain(str)(value, at)))
-        if hasattr(kind, "from_plain"):
-            return _own_form(kind.from_plain)
-        if is_dataclass(kind):
-            return _record(kind)
-        return _ready(kind)
-    if isinstance(origin, type):  # of an array, with its shape and numbers
-        return _ready(origin)
-    raise TypeError(f"{kind} cannot be read from JSON")
-
-
-def _plain(kind: type) -> Reader:
-    name = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "null")
-    accepted = (int, float) if kind is float else (kind,)
-
-    def read(value: object, at: str) -> object:
-        if type(value) not in accepted or (type(value) is int and abs(value) >= LARGEST):
-            raise WrongValue(at, f"must be {name}, got {_short(value)}")
-        return float(value) if kind is float else value  # type: ignore[arg-type]
-
-    return read
-
-
-def _ready(kind: type) -> Reader:
-    """Of any other class, as arrays: the value is one already."""
-
-    def read(value: object, at: str) -> object:
-        if not isinstance(value, kind):
-            raise WrongValue(at, f"must be {kind.__name__}, got {_short(value)}")
         return value
-
-    return read
-
-
-def _own_form(make: Callable[[dict[str, object]], object]) -> Reader:
-    def read(value: object, at: str) -> object:
-        if not isinstance(value, dict):
-            raise WrongValue(at, f"must be an object, got {_short(value)}")
+    if origin is Annotated:
+        number = _structure(arguments[0], value, at)
+        for bound in arguments[1:]:
+            if isinstance(bound, AtLeast) and number < bound.least:  # type: ignore[operator]
+                raise WrongValue(at, f"must be at least {bound.least:g}, got {_short(value)}")
+        return number
+    if origin is Literal:
+        return _one_of({choice: choice for choice in arguments}, value, at)
+    if origin in (Union, types.UnionType):
+        return _either(arguments, value, at)
+    if origin in (list, Sequence, tuple):
+        return _sequence(arguments, origin, value, at)
+    if origin in (dict, Mapping):
+        return _mapping(arguments[0], arguments[1], value, at)
+    if kind in NAMES:
+        return _plain(kind, value, at)
+    if not isinstance(kind, type):
+        if not isinstance(origin, type):  # of an array, with its shape and numbers
+            raise TypeError(f"{kind} cannot be read from JSON")
+        kind = origin
+    if issubclass(kind, Enum):
+        return _one_of({choice.value: choice for choice in kind}, value, at)
+    if issubclass(kind, Path):
+        return kind(str(_plain(str, value, at)))
+    if hasattr(kind, "from_plain"):
+        plain = _plain(dict, value, at)
         try:
-            return make(value)
+            return kind.from_plain(plain)
         except WrongValue as error:
             raise WrongValue(".".join(filter(None, (at, error.at))), error.reason) from error
+    if is_dataclass(kind):
+        return _dataclass(kind, value, at)
+    if not isinstance(value, kind):  # of any other class, as arrays: the value is one already
+        raise WrongValue(at, f"must be {kind.__name__}, got {_short(value)}")
+    return value
 
-    return read
+
+def _plain(kind: type, value: object, at: str) -> Any:
+    accepted = (int, float) if kind is float else (kind,)
+    if type(value) not in accepted or (type(value) is int and abs(value) >= LARGEST):
+        raise WrongValue(at, f"must be {NAMES[kind]}, got {_short(value)}")
+    return float(value) if kind is float else value  # type: ignore[arg-type]
 
 
 def _short(value: object) -> str:
@@ -159,114 +139,67 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _bounded(read: Reader, bounds: Sequence[AtLeast]) -> Reader:
-    def check(value: object, at: str) -> object:
-        number = read(value, at)
-        for bound in bounds:
-            if number < bound.least:  # type: ignore[operator]
-                raise WrongValue(at, f"must be at least {bound.least:g}, got {_short(value)}")
-        return number
-
-    return check
+def _one_of(choices: Mapping[object, object], value: object, at: str) -> object:
+    if not isinstance(value, bool | int | str) or value not in choices:
+        raise WrongValue(at, f"must be one of {', '.join(map(str, choices))}, got {_short(value)}")
+    return choices[value]
 
 
-def _one_of(choices: Mapping[object, object]) -> Reader:
-    def read(value: object, at: str) -> object:
-        if not isinstance(value, bool | int | str) or value not in choices:
-            raise WrongValue(at, f"must be one of {', '.join(map(str, choices))}, got {_short(value)}")
-        return choices[value]
-
-    return read
-
-
-def _either(kinds: Sequence[object]) -> Reader:
+def _either(kinds: Sequence[object], value: object, at: str) -> object:
     """The first that fits; the error of the last one that is not null."""
-    readers = [_reader(kind) for kind in kinds if kind is not types.NoneType]
-    optional = types.NoneType in kinds
-
-    def read(value: object, at: str) -> object:
-        if value is None and optional:
-            return None
-        for reader in readers[:-1]:
-            try:
-                return reader(value, at)
-            except WrongValue:
-                continue
-        return readers[-1](value, at)
-
-    return read
+    if value is None and types.NoneType in kinds:
+        return None
+    *others, last = [kind for kind in kinds if kind is not types.NoneType]
+    for kind in others:
+        try:
+            return _structure(kind, value, at)
+        except WrongValue:
+            continue
+    return _structure(last, value, at)
 
 
-def _sequence(kind: object, make: Callable[[Sequence[object]], object]) -> Reader:
-    inner = _reader(kind)
-
-    def read(value: object, at: str) -> object:
-        if not isinstance(value, list):
-            raise WrongValue(at, f"must be a list, got {_short(value)}")
-        return make([inner(own, f"{at}[{number}]") for number, own in enumerate(value)])
-
-    return read
-
-
-def _exactly(kinds: Sequence[object]) -> Reader:
-    readers = [_reader(kind) for kind in kinds]
-
-    def read(value: object, at: str) -> object:
-        if not isinstance(value, list) or len(value) != len(readers):
-            raise WrongValue(at, f"must be a list of {len(readers)}, got {_short(value)}")
-        return tuple(reader(own, f"{at}[{n}]") for n, (reader, own) in enumerate(zip(readers, value, strict=True)))
-
-    return read
+def _sequence(kinds: Sequence[object], origin: object, value: object, at: str) -> object:
+    values = _plain(list, value, at)
+    if origin is tuple and kinds[-1] is not Ellipsis:
+        if len(values) != len(kinds):
+            raise WrongValue(at, f"must be a list of {len(kinds)}, got {_short(value)}")
+    else:
+        kinds = [kinds[0]] * len(values)
+    found = [_structure(kind, own, f"{at}[{n}]") for n, (kind, own) in enumerate(zip(kinds, values, strict=True))]
+    return tuple(found) if origin is tuple else found
 
 
-def _mapping(key: type, kind: object) -> Reader:
-    inner, of_number = _reader(kind), key is int
-    of_key = None if key in (str, int) else _reader(key)
-
-    def read(value: object, at: str) -> object:
-        if not isinstance(value, dict):
-            raise WrongValue(at, f"must be an object, got {_short(value)}")
-        if of_number and (wrong := next((name for name in value if not name.lstrip("-").isdecimal()), None)):
-            raise WrongValue(at, f"must have whole numbers as names, got {_short(wrong)}")
-        lead = f"{at}." if at else ""
-        return {
-            int(name) if of_number else of_key(name, at) if of_key else name: inner(own, f"{lead}{name}")
-            for name, own in value.items()
-        }
-
-    return read
+def _mapping(key: object, kind: object, value: object, at: str) -> object:
+    found: dict[object, object] = {}
+    for name, own in _plain(dict, value, at).items():
+        if key is int and not name.lstrip("-").isdecimal():
+            raise WrongValue(at, f"must have whole numbers as names, got {_short(name)}")
+        read = int(name) if key is int else _structure(key, name, at)
+        found[read] = _structure(kind, own, f"{at}.{name}" if at else name)
+    return found
 
 
 @cache
-def _fields_reader(kind: type) -> Reader:
-    return _record(kind)
+def _fields(kind: type) -> dict[str, tuple[object, bool]]:
+    """Of a dataclass: the type of each field, and whether it must be given."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        field.name: (hints[field.name], field.default is MISSING and field.default_factory is MISSING)
+        for field in fields(kind)
+    }
 
 
-def _record(kind: type) -> Reader:
-    made: dict[str, tuple[Reader, bool]] = {}
-
-    def prepare() -> None:  # when first used: a type may hold itself
-        hints = get_type_hints(kind, include_extras=True)
-        for field in fields(kind):
-            needed = field.default is MISSING and field.default_factory is MISSING
-            made[field.name] = (_reader(hints[field.name]), needed)
-
-    def read(value: object, at: str) -> object:
-        if not made:
-            prepare()
-        if not isinstance(value, dict):
-            raise WrongValue(at, f"must be an object, got {_short(value)}")
-        lead = f"{at}." if at else ""
-        if unknown := [name for name in value if name not in made]:
-            raise WrongValue(f"{lead}{unknown[0]}", "is not known")
-        if missing := [name for name, (_, needed) in made.items() if needed and name not in value]:
-            raise WrongValue(f"{lead}{missing[0]}", "is missing")
-        own = {name: reader(value[name], f"{lead}{name}") for name, (reader, _) in made.items() if name in value}
-        try:
-            return kind(**own)
-        except (TypeError, ValueError) as error:  # what __post_init__ refuses
-            if isinstance(error, WrongValue):
-                raise
-            raise WrongValue(at, str(error)) from error
-
-    return read
+def _dataclass(kind: type, value: object, at: str) -> object:
+    known, plain = _fields(kind), _plain(dict, value, at)
+    lead = f"{at}." if at else ""
+    if unknown := [name for name in plain if name not in known]:
+        raise WrongValue(f"{lead}{unknown[0]}", "is not known")
+    if missing := [name for name, (_, needed) in known.items() if needed and name not in plain]:
+        raise WrongValue(f"{lead}{missing[0]}", "is missing")
+    own = {name: _structure(known[name][0], inner, f"{lead}{name}") for name, inner in plain.items()}
+    try:
+        return kind(**own)
+    except WrongValue:
+        raise
+    except (TypeError, ValueError) as error:  # what __post_init__ refuses
+        raise WrongValue(at, str(error)) from error

@@ -8,18 +8,15 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairtrial.errors import BadInput, Interrupted
+from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, parts
-from fairtrial.plugins import load_all_installed, load_file, load_files, load_installed
-from fairtrial.record import Record
+from fairtrial.plugins import load_file, load_files
 from fairtrial.stored import write_document
-from fairtrial.trial import resume_trial, run_trial
 from sealed import plain_of, reseal
 
 ROOT = Path(__file__).parents[2]
@@ -118,90 +115,6 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """A package as pip would leave it: a module, and metadata that name its entry points."""
-    monkeypatch.syspath_prepend(tmp_path / "site")
-
-    def call(package: str, text: str, **offers: str) -> Path:
-        info = tmp_path / "site" / f"{package}-1.2.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
-        lines = "".join(f"{name} = {value}\n" for name, value in offers.items())
-        (info / "entry_points.txt").write_text(f"[fairtrial.parts]\n{lines}")
-        module = tmp_path / "site" / f"{package}.py"
-        module.write_text(text)
-        monkeypatch.delitem(sys.modules, package, raising=False)
-        return module
-
-    return call
-
-
-def test_an_installed_part_is_imported_only_when_it_is_asked_for(install: Call) -> None:
-    module = install("fade_package", FADE, fade="fade_package")
-    assert load_installed(["rope"]) == {}
-    assert "fade_package" not in sys.modules
-    expected = {"fade_package 1.2 (fade_package)": hashlib.sha256(module.read_bytes()).hexdigest()}
-    assert load_installed(["rope", "fade"]) == expected
-    assert "fade" in parts.list()
-    assert load_installed(["fade"]) == expected  # again, now that it is there
-
-
-def test_an_installed_part_that_was_imported_by_hand_is_known_too(install: Call) -> None:
-    install("fade_package", FADE, fade="fade_package")
-    import_module("fade_package")
-    assert list(load_installed(["fade"])) == ["fade_package 1.2 (fade_package)"]
-
-
-def test_a_broken_package_is_named_when_its_part_is_used_and_not_before(install: Call) -> None:
-    install("broken_package", "raise OSError('no licence')", wreck="broken_package")
-    install("fade_package", FADE, fade="fade_package")
-    assert load_installed(["fade"])
-    broken = load_all_installed()
-    assert list(broken) == ["wreck"]
-    assert "broken_package 1.2" in broken["wreck"]
-    with pytest.raises(BadInput, match=r"broken_package 1.2 \(broken_package\).*no licence"):
-        load_installed(["wreck"])
-
-
-def test_a_package_cannot_take_our_names_nor_break_a_promise(install: Call) -> None:
-    install("thief", FADE.replace('"fade"', '"rope"'), rope="thief")
-    install("liar", FADE, wade="liar")
-    ours = parts.find("rope")
-    assert load_installed(["rope"]) == {}
-    assert parts.find("rope") is ours
-    assert "called 'rope' exists already" in load_all_installed()["rope"]
-    with pytest.raises(BadInput, match="no part called 'wade'"):
-        load_installed(["wade"])
-
-
-def test_two_packages_that_offer_one_name_are_both_named(install: Call) -> None:
-    install("first", FADE, fade="first")
-    install("second", FADE, fade="second")
-    with pytest.raises(BadInput, match=r"first 1.2 .* and second 1.2 .* both offer"):
-        load_installed(["fade"])
-
-
-def test_a_record_keeps_the_installed_package_that_it_used_and_goes_on_with_it_only(
-    install: Call, tiny_recipe: Call, tmp_path: Path, plugins_leave: Leave, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = install("fade_package", FADE, fade="fade_package")
-    with pytest.raises(Interrupted):
-        run_trial(tiny_recipe("classify", "parts=fade"), 0, tmp_path / "run", stop=lambda: True)
-    kept = Record.open(tmp_path / "run").trial.plugins
-    assert list(kept) == ["fade_package 1.2 (fade_package)"]
-    plugins_leave()
-    monkeypatch.delitem(sys.modules, "fade_package")
-    honest = module.read_text()
-    module.write_text(honest + "# edited by hand\n")
-    with pytest.raises(BadInput, match=r"fade_package 1.2 .* has changed"):
-        resume_trial(tmp_path / "run")
-    plugins_leave()
-    monkeypatch.delitem(sys.modules, "fade_package")
-    module.write_text(honest)
-    assert resume_trial(tmp_path / "run").complete
-
-
-@pytest.fixture
 def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp_path: Path, plugins_leave: Leave,
           monkeypatch: pytest.MonkeyPatch) -> Path:  # fmt: skip
     """A record that was begun with a stranger's file, and stopped; the process that began it is gone."""
@@ -210,7 +123,7 @@ def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp
     from fairtrial.cli import train
 
     @contextmanager
-    def at_once(*how: Any) -> Any:
+    def at_once(**how: Any) -> Any:
         yield lambda: True
 
     small = [f"--set={each}" for each in tiny]

@@ -22,7 +22,7 @@ PACKAGE = Path(fairtrial.__file__).parent
 # that is written, and what the statistics do with the scores of several trials
 NO_NUMBERS = {
     "baselines", "disk", "environment", "errors", "events", "finding", "lazy", "legacy", "plugins", "progress",
-    "provenance", "record", "registry", "results", "run", "stored", "typed", "statistics.multiplicity",
+    "provenance", "record", "registry", "results", "run", "stored", "stored_study", "typed", "statistics.multiplicity",
     "statistics.power",
 }  # fmt: skip
 TRAIN = """

@@ -31,7 +31,7 @@ from fairtrial.finding import Measured, at_most
 from fairtrial.model.external import ExternalModel, attention_kernel, models
 from fairtrial.model.layers import capture
 from fairtrial.model.part import Part, parts
-from fairtrial.plugins import load_file, load_installed, run_file, source_of
+from fairtrial.plugins import load_file, run_file, source_of
 from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
 from fairtrial.stored import DataCounts
@@ -300,7 +300,6 @@ def file_of(kind: type[Part], name: str, folder: Path) -> str:
 def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[str, tuple[str, str]]) -> list[str]:
     """In the fresh process: the state of each plan after its training."""
     torch.set_num_threads(1)
-    load_installed(name for name, (_, class_name) in plugins.items() if class_name)
     for name, (file, class_name) in plugins.items():
         if name in parts.list() or name in models.list():
             continue

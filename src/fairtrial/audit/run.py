@@ -19,7 +19,7 @@ from fairtrial.errors import BadInput, FairtrialError, HelperDied, OutOfTime
 from fairtrial.finding import FAIL, NOT_ASKED, OUT_OF_TIME, PASS, REPORT, Finding, Measured, Passport
 from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
-from fairtrial.plugins import load_code, load_installed, require_plugins
+from fairtrial.plugins import load_code, require_plugins
 from fairtrial.progress import TimeLimit
 from fairtrial.recipe import PartChoice, Recipe, load_recipe, read_part
 from fairtrial.record import Record
@@ -182,7 +182,6 @@ def audit_target(
         load_code(what)
         return audit_plans([plan_of_recipe(what)], bf16=bf16, **how)
     if isinstance(what, PartChoice):
-        load_installed([what.name])
         return audit_plans(plans_of_part(what), bf16=bf16, **how)
     if os.path.isdir(what):
         record = Record.open(Path(what))

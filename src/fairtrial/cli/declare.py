@@ -20,7 +20,7 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import Data, read_settings
 
 OPTION_GROUPS = {"RunOptions": RunOptions, "StudyOptions": StudyOptions}
-PYTHON_ONLY = ("self", "quiet", "installed")  # a terminal has Ctrl-C and a screen of its own
+PYTHON_ONLY = ("self", "quiet")  # a terminal has Ctrl-C and a screen of its own
 FLAGS = {"plugins": "--with", "columns": "--column"}
 METAVARS = {"plugins": "FILE.py", "out": "FOLDER", "data": "PATH", "figure": "FILE", "html": "FILE"}
 SEVERAL = re.compile(r"^(Texts|Runs|Results|Variants|Sequence|Mapping)\b\[?")

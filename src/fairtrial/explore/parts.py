@@ -20,7 +20,7 @@ DRAWING_SECONDS = 15.0  # a part of a user's own may hang
 
 def parts(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Those that are registered: no request loads a package."""
-    rows = catalogue(installed=False).rows()
+    rows = catalogue().rows()
     for row in rows:
         known, options = parameters_of(str(row["name"])), row["options"]
         assert isinstance(options, dict)
@@ -54,7 +54,7 @@ def option_of(name: str, written: str, kind: object) -> Plain:
 
 
 def named(params: RequestParams) -> str:
-    return params.one_of("part", [each.name for each in catalogue(installed=False).entries])
+    return params.one_of("part", [each.name for each in catalogue().entries])
 
 
 def draw(library: Library, params: RequestParams, handle: JobHandle) -> Plain:

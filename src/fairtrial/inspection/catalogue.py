@@ -7,8 +7,8 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -100,7 +100,6 @@ class Catalogue(Result):
     """
 
     entries: tuple[Entry, ...]
-    broken: Mapping[str, str] = field(default_factory=dict)  # parts of packages that cannot be used, and why
 
     def describe(self) -> Description:
         """Of one part all that is known; of several a table for each thing that parts change."""
@@ -126,9 +125,7 @@ class Catalogue(Result):
             for group, rows in groups.items()
             if rows
         ]
-        broken = tuple(row(name, why) for name, why in self.broken.items())
-        unusable = [Table("cannot be used:", ("part", "why"), broken, text_columns=2)] if broken else []
-        return Description((), [*tables, *unusable])
+        return Description((), tables)
 
     def rows(self) -> list[dict[str, object]]:
         return [asdict(each) for each in self.entries]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
@@ -25,10 +24,6 @@ from fairtrial.training.loop import Loop, put_weights, weights_of
 from fairtrial.typed import WrongValue, structure
 
 KEPT = 2  # checkpoints
-NAMES = {
-    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
-    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,13 +51,13 @@ class Checkpoints:
             events_sha256=events_sha256,
             best_merit=progress.best_key,
         )
-        content = in_pieces(tensors, {"progress": to_line(saved)})
+        content = save(
+            {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"progress": to_line(saved)}
+        )
         path = self.folder / f"step-{progress.step:08d}.safetensors"
-        write_bytes(path, *content)
-        digest, size = hashlib.sha256(), sum(map(len, content))
-        for piece in content:
-            digest.update(piece)
-        append_line(self.manifest, json.dumps({"file": path.name, "bytes": size, "sha256": digest.hexdigest()}))
+        write_bytes(path, content)
+        digest = hashlib.sha256(content).hexdigest()
+        append_line(self.manifest, json.dumps({"file": path.name, "bytes": len(content), "sha256": digest}))
         # the last that were written, not those of the highest steps: after damage, training starts from further back
         kept = list(dict.fromkeys(str(line["file"]) for line in reversed(self.lines())))[:KEPT]
         with disk_errors(self.folder):
@@ -114,24 +109,6 @@ class Checkpoints:
     def size_needed(self, loop: Loop) -> int:
         """Bytes that one checkpoint takes: weights, two optimizer moments, best weights."""
         return 4 * sum(tensor.numel() * tensor.element_size() for tensor in weights_of(loop.network).values())
-
-
-def in_pieces(tensors: dict[str, Tensor], metadata: dict[str, str]) -> list[bytes | memoryview]:
-    """A safetensors file as its head and the tensors' own memory. The library's `save` copies everything, twice: of a
-    large network that would be the most memory that its training takes."""
-    if any(tensor.dtype not in NAMES for tensor in tensors.values()):
-        return [save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)]
-    table: dict[str, Any] = {"__metadata__": metadata}
-    content, size = [], 0
-    for name, tensor in sorted(tensors.items(), key=lambda item: -item[1].element_size()):  # each begins where it may
-        raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
-        offsets = [size, size + raw.nbytes]
-        table[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": offsets}
-        size += raw.nbytes
-        content += [raw.data] if raw.nbytes else []
-    head = json.dumps(table).encode()
-    head += b" " * (-len(head) % 8)
-    return [len(head).to_bytes(8, "little"), head, *content]
 
 
 def read_progress(path: Path) -> SavedProgress:
