@@ -136,7 +136,7 @@ def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp
     return tmp_path / "run"
 
 
-def test_the_tutorials_part_is_trained_resumed_listed_and_drawn(begun: Path, fade: Path, fairtrial: Call) -> None:
+def test_the_tutorials_part_is_trained_resumed_and_listed(begun: Path, fade: Path, fairtrial: Call) -> None:
     kept = json.loads((begun / "trial.json").read_text())["plugins"]
     assert kept == {"fade.py": hashlib.sha256(fade.read_bytes()).hexdigest()}
     said = fairtrial("train", "--resume", begun, "--with", fade)
@@ -145,7 +145,6 @@ def test_the_tutorials_part_is_trained_resumed_listed_and_drawn(begun: Path, fad
     listed = fairtrial("parts", "--with", fade).out.splitlines()
     line = "attention wears off with distance, at a pace that each head learns"
     assert any(re.fullmatch(rf" *fade +{line} +start = 0.1 +sees order, by distance alone", each) for each in listed)
-    assert "untrained layer" in fairtrial("parts", "fade", "--with", fade, "--draw").out
 
 
 def test_the_tutorials_part_is_short() -> None:
