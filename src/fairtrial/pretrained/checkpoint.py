@@ -205,7 +205,10 @@ def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
         shape = shape_of(family, config, shape)
         weights = rename_weights(family, hf_weights, shape.layers)
         tokenizer = read_tokenizer(folder)
-        check_other_sizes(config, shape, weights, tokenizer)
+        rows = weights["body.tokens.weight"].shape[0]
+        if tokenizer.size > rows:
+            what = f"the tokenizer has {tokenizer.size} entries, the weights have {rows}"
+            raise BadInput(what, "the tokenizer belongs to another encoder")
     except BadInput as error:
         raise BadInput(f"{folder}: {error.what}", error.hint) from error
     parts = (PartChoice(name="learned"), PartChoice(name=read_pool(folder)))
@@ -233,26 +236,6 @@ def read_pool(folder: Path) -> str:
     pooling = load_json(path, "delete the folder 1_Pooling, or restore it")
     modes = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
     return "pool-" + next((pool for mode, pool in modes.items() if pooling.get(mode) is True), "first")
-
-
-def check_other_sizes(
-    config: dict[str, object], shape: Shape, weights: dict[str, Tensor], tokenizer: Tokenizer
-) -> None:
-    rows = weights["body.tokens.weight"].shape[0]
-    if config.get("vocab_size") != rows:
-        raise BadInput(f"vocab_size is {config.get('vocab_size')} in config.json, {rows} in the weights")
-    if tokenizer.size > rows:
-        what = f"the tokenizer has {tokenizer.size} entries, the weights have {rows}"
-        raise BadInput(what, "the tokenizer belongs to another encoder")
-    expected = {"body.tokens.weight": (rows, shape.width), TABLE: (shape.length, shape.width)}
-    for layer in range(shape.layers):
-        expected[f"body.blocks.{layer}.attention.qkv.weight"] = (3 * shape.width, shape.width)
-        expected[f"body.blocks.{layer}.feed_forward.up.weight"] = (shape.hidden, shape.width)
-        expected[f"body.blocks.{layer}.feed_forward.down.weight"] = (shape.width, shape.hidden)
-    for name, size in expected.items():
-        if tuple(weights[name].shape) != size:
-            found = " x ".join(map(str, weights[name].shape))
-            raise BadInput(f"{name} is {found} in the weights, {size[0]} x {size[1]} by config.json")
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:

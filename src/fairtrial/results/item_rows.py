@@ -84,7 +84,10 @@ def from_table(
             raise BadInput(f"{where[found[name].index(None)]}: {name} is empty")
     for row, scored in enumerate(zip(found["value"], found["label"], found["prediction"], strict=True)):
         if scored[0] is None and None in scored[1:]:
-            hint = "an item that was not scored is left out for every variant and seed, or counts as wrong: you decide"
+            hint = (
+                "an item that was not scored is left out for every variant and seed, or counts as wrong: you decide;"
+                " where only predictions are stored, give the true labels with --labels FILE, labels= in Python"
+            )
             raise BadInput(f"{where[row]}: item {found['item'][row]!r} has no value", hint)
     return {name: found[name] for name in Row._fields}, columns_note(names, columns, table)
 

@@ -155,6 +155,8 @@ def read_files(
         reader = reader_of(path)
         try:
             if reader is None:
+                if named := PREDICTED.fullmatch(path.name):  # of Hugging Face's example scripts: index and prediction
+                    told = {"variant": path.resolve().parent.name, "test": named[1]} | told
                 own, note = from_table(read_table(path), columns | {name: name for name in told}, labels)
                 notes |= {note: None} if note else {}
             else:
@@ -201,8 +203,6 @@ def reader_of(path: Path) -> ReadRows | None:
     suffix = suffix_of(path)
     if suffix == ".eval":
         return read_inspect
-    if suffix == ".txt" or PREDICTED.fullmatch(path.name):
-        return read_predictions
     if suffix == ".json":
         content = parsed(path)
         if isinstance(content, dict) and {"eval", "samples"} <= content.keys():
@@ -211,7 +211,7 @@ def reader_of(path: Path) -> ReadRows | None:
     if suffix in JSON_LINES:
         first = next((line for line in read_lines(path).lines if line.strip()), "")
         return read_samples if '"doc_id"' in first and ('"resps"' in first or '"filtered_resps"' in first) else None
-    if suffix in SUFFIXES:
+    if suffix in SUFFIXES or PREDICTED.fullmatch(path.name):
         return None
     raise BadInput(f"results of the kind {suffix or 'without a suffix'} cannot be read", HOW, path=path)
 
@@ -245,19 +245,9 @@ def read_samples(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
             )
 
 
-NOT_METRICS = {
-    "doc_id",
-    "doc",
-    "target",
-    "arguments",
-    "resps",
-    "filtered_resps",
-    "filter",
-    "metrics",
-    "doc_hash",
-    "prompt_hash",
-    "target_hash",
-}
+NOT_METRICS = frozenset(
+    "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash target_hash".split()
+)
 ROLLING = {"word_perplexity": "perplexity", "byte_perplexity": "perplexity", "bits_per_byte": "bits per byte"}
 
 
@@ -371,21 +361,6 @@ def helm_run(path: Path) -> tuple[str, str]:
         name = str(told.get("name", name))
     found = re.search(r"(?:^|[,:])model=([^,]+)", name)
     return re.sub(r"([,:])model=[^,]+,?", r"\1", name).strip(",:"), found[1] if found else name
-
-
-def read_predictions(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
-    """Hugging Face's example scripts, `--do_predict`: index and prediction."""
-    named = PREDICTED.fullmatch(path.name)
-    table = read_table(path)
-    if not {"prediction", "index"} <= table.columns.keys():
-        raise BadInput("expected the columns index and prediction, with a tab between them", HOW, path=path, line=1)
-    test, variant = named[1] if named else "", path.resolve().parent.name
-    for row, (index, guess) in enumerate(zip(table.columns["index"], table.columns["prediction"], strict=True)):
-        item, where = str(index), table.location(row)
-        if item not in labels:
-            hint = "it holds predictions only: give the true labels with --labels FILE, labels= in Python (in order)"
-            raise BadInput(f"index {item} has no label", hint, path=where)
-        yield Row(variant, item, None, test=test, label=labels[item], prediction=str(guess), where=where)
 
 
 REPEATS = {
