@@ -112,12 +112,8 @@ def clean(call: Call, json: Json = False) -> None:
 
 @command("data cache", api.cache, "Data", "data cache --clear", deprecated=["cache"])
 def cache(call: Call, json: Json = False) -> None:
-    before, kept = api.cache(), call()
-    if json:
-        sizes = {"bytes": before.bytes, "most_bytes": kept.most_bytes, "freed": kept.freed or 0}
-        print(dumps({"folder": kept.folder and str(kept.folder), **sizes, "files": before.rows()}))
-        return
-    print(kept)
+    kept = call()
+    print(dumps(kept.to_json()) if json else kept)
 
 
 @command("parts", api.catalogue, "Look inside", "parts alibi --figure alibi.svg", arguments=["name"])

@@ -63,9 +63,8 @@ def corpus_key(corpus: Corpus, data: Data, *how: str) -> str:
     return key_of(corpus.files, {**asdict(data), "source": ""}, *how)
 
 
-def kept(key: str, content: str, make: Callable[[], Arrays]) -> Arrays:
-    """The arrays of this key, made and stored if they are not there. `content`: said when the cache is listed. An empty
-    key: they are made, and not stored."""
+def kept(key: str, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays of this key, made and stored if they are not there. An empty key: they are made, and not stored."""
     place = folder()
     if not key or place is None:
         return make()
@@ -73,11 +72,9 @@ def kept(key: str, content: str, make: Callable[[], Arrays]) -> Arrays:
     arrays = _load(path)
     if arrays is None:
         arrays = make()
-        facts = {"what": content, "sha256": _checksum(key, arrays)}
         try:
             place.mkdir(parents=True, exist_ok=True)
-            # two processes may make the same file at once: each has a name of its own until it is whole
-            write_bytes(path, save(dict(arrays), facts))
+            write_bytes(path, save(dict(arrays), {"sha256": _checksum(key, arrays)}))
             _make_room(path)
         except (DiskTrouble, OSError) as error:
             reason = error.what if isinstance(error, DiskTrouble) else f"{place}: {error.strerror}"
@@ -113,15 +110,6 @@ def files() -> list[tuple[Path, os.stat_result]]:
         with suppress(OSError):  # another process may remove it meanwhile
             found.append((path, path.stat()))
     return sorted(found, key=lambda file: file[1].st_mtime)
-
-
-def what_of(path: Path) -> str:
-    """What a file of the cache holds."""
-    try:
-        with safe_open(path, "numpy") as file:
-            return str(file.metadata()["what"])
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
-        return "unreadable"
 
 
 def clear() -> int:

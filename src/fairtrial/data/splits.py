@@ -253,7 +253,7 @@ class TextIndex:
             words = cache.pack_texts(fresh[0].vocabulary, "words")
             return {"ids": fresh[0].ids, "offsets": fresh[0].offsets, **words}
 
-        found = cache.kept(self._key("words", tokens.kind, tokens.lowercase), f"words ({tokens.kind})", make)
+        found = cache.kept(self._key("words", tokens.kind, tokens.lowercase), make)
         return (
             fresh[0] if fresh else WordTable(tuple(cache.unpack_texts(found, "words")), found["ids"], found["offsets"])
         )
@@ -269,7 +269,7 @@ class TextIndex:
             numbers = number_all(text_key(document.text) for document in self.documents)
             return {"keys": np.fromiter(numbers, np.int64, len(self.documents))}
 
-        return cache.kept(self._key("keys"), "duplicates", make)["keys"]
+        return cache.kept(self._key("keys"), make)["keys"]
 
     @cached_property
     def _keys(self) -> list[int]:
@@ -287,7 +287,7 @@ class TextIndex:
             with status(f"looking for near duplicates among {self.train:,} training documents"):
                 return {"clusters": cluster(self.documents[: self.train], self.keys[: self.train])}
 
-        return cache.kept(self._key("clusters"), "near duplicates", make)["clusters"]
+        return cache.kept(self._key("clusters"), make)["clusters"]
 
     def copies(self, known: Sequence[Document], items: Sequence[Document]) -> Duplicates:
         """Duplicates of known documents among items, searched for in the order of the corpus, whatever the split's."""
@@ -302,7 +302,7 @@ class TextIndex:
             return found | {"identical": np.array([found["identical"]])}
 
         sums = [sha256(side.tobytes()).hexdigest() for side in asked]
-        found = dict(cache.kept(self._key("copies", *sums), "copies between training and test sets", make))
+        found = dict(cache.kept(self._key("copies", *sums), make))
         known_status, known_partner = np.empty_like(found["known_status"]), np.empty_like(found["known_partner"])
         known_status[order], known_partner[order] = found["known_status"], found["known_partner"]
         partner = np.where(found["partner"] < 0, -1, order[found["partner"]])

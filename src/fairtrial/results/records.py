@@ -254,13 +254,6 @@ def evenly(values: Sequence[T], most: int) -> Sequence[T]:
     return values if few else [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
 
 
-@dataclass(frozen=True)
-class CachedFile:
-    file: str
-    content: str  # which data set it was computed from
-    bytes: int
-
-
 @dataclass(frozen=True, repr=False)
 class Cache(Result):
     """What was computed from large data sets and kept.
@@ -270,25 +263,18 @@ class Cache(Result):
     """
 
     folder: Path | None  # None: it is switched off
-    files: tuple[CachedFile, ...]
+    files: int
+    bytes: int
     most_bytes: int
     freed: int | None = None  # by clearing it
 
-    @property
-    def bytes(self) -> int:
-        return sum(each.bytes for each in self.files)
-
     def describe(self) -> Description:
-        rows = tuple(row(each.content, f"{each.bytes / 1e6:,.1f}") for each in self.files)
-        return Description((self._sentence(),), [Table("", ("content", "MB"), rows)] if rows else [])
-
-    def _sentence(self) -> str:
         if self.folder is None:
-            return "the cache is switched off (FAIRTRIAL_CACHE=off)"
+            return Description(("the cache is switched off (FAIRTRIAL_CACHE=off)",))
         if self.freed is not None:
-            return f"{self.folder}: {self.freed / 1e6:,.1f} MB removed"
-        size = f"{self.bytes / 1e6:,.1f} MB in {len(self.files)} files" if self.files else "empty"
-        return f"{self.folder}: {size}, at most {self.most_bytes / 1e9:g} GB"
+            return Description((f"{self.folder}: {self.freed / 1e6:,.1f} MB removed",))
+        size = f"{self.bytes / 1e6:,.1f} MB in {self.files} files" if self.files else "empty"
+        return Description((f"{self.folder}: {size}, at most {self.most_bytes / 1e9:g} GB",))
 
     def rows(self) -> list[dict[str, object]]:
-        return [dict(vars(each)) for each in self.files]
+        return [dict(vars(self))]
