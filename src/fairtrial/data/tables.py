@@ -4,9 +4,11 @@ Data to train on and results to judge are both read here; every mistake is a Bad
 from __future__ import annotations
 
 import csv
+import gc
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -39,6 +41,18 @@ class Table:
         return f"{self.source}:{self.lines[row]}"
 
 
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Of millions of rows none is garbage, and the collector would walk through all of them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def any_header(names: Sequence[str]) -> bool:
     return True
 
@@ -49,6 +63,7 @@ def read_table(path: Path, has_header: Callable[[Sequence[str]], bool] = any_hea
     return parquet_table(path) if suffix == ".parquet" else text_table(read_lines(path), has_header, suffix)
 
 
+@no_garbage_collection()
 def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suffix: str) -> Table:
     if suffix in JSON_LINES:
         numbered = [(number, line) for number, line in enumerate(file.lines, 1) if line.strip()]
@@ -57,25 +72,25 @@ def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suff
     if suffix == ".json":
         objects = json_list(file)
         return Table(str(file.path), by_name(objects), range(1, len(objects) + 1), file.sha256)
-    lines, rows = list[int](), list[list[str]]()
-    for line, cells in separated_cells(file, suffix):
-        if rows and len(cells) != len(rows[0]):
-            what = f"expected {len(rows[0])} column{'s' * (len(rows[0]) != 1)}, found {len(cells)}"
-            hint = "put cells that contain commas in quotes" if suffix == ".csv" else "replace tabs inside a text"
-            raise BadInput(what, hint, path=file.path, line=line)
-        lines.append(line)
-        rows.append(cells)
+    rows = list(separated_cells(file, suffix))
     if not rows:
         raise BadInput("the table is empty", "add rows", path=file.path)
-    names, header = [name.strip() for name in rows[0]], has_header(rows[0])
+    start, first = rows[0]
+    names, header = [name.strip() for name in first], has_header(first)
     if not header:
         names = [str(number) for number in range(1, len(names) + 1)]
     elif len(rows) == 1:
         raise BadInput("there is a header but no row", "add rows", path=file.path)
     if twice := [name for name in names if names.count(name) > 1]:
-        raise BadInput(f"two columns are called {twice[0]!r}", "rename one of them", path=file.path, line=lines[0])
-    columns = zip(*rows[header:], strict=True)
-    return Table(str(file.path), dict(zip(names, columns, strict=True)), lines[header:], file.sha256, header)
+        raise BadInput(f"two columns are called {twice[0]!r}", "rename one of them", path=file.path, line=start)
+    for line, cells in rows:
+        if len(cells) != len(names):
+            what = f"expected {len(names)} column{'s' * (len(names) != 1)}, found {len(cells)}"
+            hint = "put cells that contain commas in quotes" if suffix == ".csv" else "replace tabs inside a text"
+            raise BadInput(what, hint, path=file.path, line=line)
+    columns = zip(*(cells for _, cells in rows[header:]), strict=True)
+    lines = [line for line, _ in rows[header:]]
+    return Table(str(file.path), dict(zip(names, columns, strict=True)), lines, file.sha256, header)
 
 
 def separated_cells(file: TextFile, suffix: str) -> Iterator[tuple[int, list[str]]]:

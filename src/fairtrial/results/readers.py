@@ -19,7 +19,7 @@ from itertools import compress
 from pathlib import Path
 
 from fairtrial.data.lines import read_lines, suffix_of
-from fairtrial.data.tables import JSON_LINES, SUFFIXES, json_objects, read_table, table_of
+from fairtrial.data.tables import JSON_LINES, SUFFIXES, json_objects, no_garbage_collection, read_table, table_of
 from fairtrial.disk import JSON_BYTES, load_json, parse_json, sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
@@ -51,9 +51,11 @@ class Results:
 
     @cached_property
     def rows(self) -> list[Row]:
-        return list(map(Row._make, zip(*self.columns.values(), strict=True)))
+        with no_garbage_collection():
+            return list(map(Row._make, zip(*self.columns.values(), strict=True)))
 
 
+@no_garbage_collection()
 def read_results(
     given: object, columns: Mapping[str, str] | None = None, labels: object = None, metrics: Sequence[str] = ()
 ) -> Results:
