@@ -75,6 +75,7 @@ class Curve:
     name: str  # the split
     unit: str
     points: tuple[tuple[int, float], ...]  # (step, value)
+    band: tuple[tuple[float, float], ...] = ()  # (lowest, highest) over seeds, at each point
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,6 @@ QUESTIONS = {
     "study": Question("study:overview"),
     "compare": Question("study:compared"),
     "items": Question("study:items"),
-    "curves": Question("study:curves"),
     "parts": Question("parts:parts"),
     "draw": Question("parts:draw"),
     "solve": Question("puzzles:solve"),

@@ -1,4 +1,4 @@
-"""The study view's answers: any comparison of a finished study, its items one by one, and its curves.
+"""The study view's answers: any comparison of a finished study, and its items one by one.
 
 The verdict is what verdict.json says. What is chosen here beside it (another test set, metric, subset or pair) is for
 ideas, not for claims, and every answer says which of the two it is."""
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
 from fairtrial.explore.requests import JobHandle, Plain, RequestParams
 from fairtrial.record import Record
-from fairtrial.report import StudyFiles, band_of, curves_of, loss_curve
+from fairtrial.report import StudyFiles
 from fairtrial.results.sentences import difference_words
 from fairtrial.results.values import Comparison, Score, TaskVerdict, Verdict
 from fairtrial.results.verdict_tables import comparison_numbers
@@ -292,26 +291,3 @@ def texts_of(library: Library, chosen: Chosen) -> tuple[list[str], str]:
     if len(documents) != chosen.outcomes[0].items:
         return [], "the texts cannot be shown: the test set has other documents than were scored"
     return [document.text for document in documents], ""
-
-
-def curves(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
-    """Learning curves of every variant: each seed, their mean and range."""
-    study = opened(library, params)
-    task = params.one_of("task", list(study.verdict.tasks), next(iter(study.verdict.tasks)))
-    found: dict[str, Plain] = {}
-    for variant in study.verdict.tasks[task].scores:
-        handle.check()
-        events = {seed: record.events() for seed, record in study.records(task, variant).items()}
-        by_name: dict[str, dict[int, Any]] = {}
-        for seed, rows in events.items():
-            for curve in (loss_curve(rows), *curves_of(rows)):
-                by_name.setdefault(curve.name, {})[seed] = curve
-        found[variant] = {
-            name: {
-                "unit": next(iter(each.values())).unit,
-                "seeds": {str(seed): curve.points for seed, curve in each.items()},
-                "band": band_of(variant, 0, list(each.values())).points,  # step, mean, low, high
-            }
-            for name, each in by_name.items()
-        }
-    return {"task": task, "variants": found}

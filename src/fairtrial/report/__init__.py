@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from fairtrial.lazy import lazy
 
 if TYPE_CHECKING:
-    from fairtrial.report.charts import band_of as band_of
     from fairtrial.report.curves import curves_of as curves_of
     from fairtrial.report.curves import loss_curve as loss_curve
     from fairtrial.report.page import environment as environment
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from fairtrial.report.study_files import StudyFiles as StudyFiles
 
 EXPORTS = {
-    "band_of": "charts",
     **dict.fromkeys(("curves_of", "loss_curve"), "curves"),
     "environment": "page",
     **dict.fromkeys(("figure_bytes", "our_look"), "plots"),

@@ -26,8 +26,6 @@ from fairtrial.formatting import decimals_for, finite, interval_text, is_number,
 
 WIDTH, HEIGHT = 480, 270  # of a line chart
 NAME_HEIGHT = 13
-PAPER = 1000  # units of the area that bands are drawn in
-STYLES = 8  # line styles of the style sheet
 EDGE = 5.0  # per cent of a strip's width that stays free on either side
 NEAR = 2.5  # widths of the variants' range that a baseline may be off and still be drawn
 SHADES = 10
@@ -80,7 +78,7 @@ def labelled_dot(label: str, x: str, y: str, r: object, class_: str, *, leftward
 
 @dataclass(frozen=True)
 class Area:
-    """Where a chart draws, in pixels or in per cent of the drawing, and the values at its edges."""
+    """Where a chart draws, in pixels, and the values at its edges."""
 
     left: float
     top: float
@@ -90,7 +88,6 @@ class Area:
     low: float  # at the bottom; a logarithm where `log`
     high: float
     log: bool = False
-    unit: str = ""
 
     def x(self, value: float) -> float:
         return self.left + self.width * value / self.last
@@ -100,7 +97,7 @@ class Area:
         return self.top + self.height * (1 - (value - self.low) / (self.high - self.low))
 
     def at(self, number: float) -> str:
-        return f"{number:.2f}{self.unit}"
+        return f"{number:.2f}"
 
     def points(self, values: Iterable[tuple[float, float]]) -> str:
         return " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in values)
@@ -115,10 +112,10 @@ class Area:
         return labelled_dot(label, self.at(self.x(x)), self.at(self.y(y)), r, class_, leftwards=2 * x > self.last)
 
     def y_axis(self, marks: Sequence[float], labels: Sequence[str]) -> list[str]:
-        shapes, gap = [], 1.5 if self.unit else 6
+        shapes = []
         for y, label in zip(map(self.y, marks), labels, strict=True):
             shapes.append(self.line("grid", self.left, y, self.left + self.width, y))
-            shapes.append(self.text(label, self.left - gap, y, "end"))
+            shapes.append(self.text(label, self.left - 6, y, "end"))
         return shapes
 
     def step_axis(self) -> list[str]:
@@ -168,13 +165,14 @@ def mark_labels(marks: Sequence[float]) -> list[str]:
 
 
 def line_chart(chart: LineChart) -> str:
-    """Curves over training steps, each named at its end."""
+    """Curves over training steps, each named at its end, with the range over seeds where there are several."""
     percent, log = chart.percent, chart.log
-    lines = [(curve.name, points) for curve in chart.curves if (points := drawable(curve, log))]
+    lines = [(curve, points) for curve in chart.curves if (points := drawable(curve, log))]
     if not lines:
         return ""
     steps, values = zip(*(point for _, points in lines for point in points), strict=True)
-    low, high = (0.0, 1.0) if percent else value_range(values, log)
+    ends = [end for curve, _ in lines for pair in curve.band for end in pair]
+    low, high = (0.0, 1.0) if percent else value_range([*values, *ends], log)
     area = Area(54, 16, 334, 220, max(steps) or 1, low, high, log)
     marks = y_marks(low, high, percent, log)
     shapes = area.y_axis(marks, [f"{mark:.0%}" for mark in marks] if percent else mark_labels(marks))
@@ -183,25 +181,26 @@ def line_chart(chart: LineChart) -> str:
         x = area.x(chart.kept_step)
         shapes.append(area.line("even", x, area.top, x, area.top + area.height))
     taken: list[float] = []
-    for number, (name, points) in enumerate(lines):
+    for number, (curve, points) in enumerate(lines):
         colour, (last, end) = f"c{number % 6}", points[-1]
+        if curve.band:
+            at_steps = list(zip((step for step, _ in points), curve.band, strict=True))
+            low_ends, high_ends = ([(step, pair[at]) for step, pair in at_steps] for at in (0, 1))
+            shapes.append(element("polygon", class_=f"area {colour}", points=area.points(high_ends + low_ends[::-1])))
         shapes.append(element("polyline", class_=f"line {colour}", points=area.points(points)))
         y = free_height(area.y(end), taken)
-        shapes.append(area.text(name, area.x(last) + 6, y, "start", class_=f"name {colour}"))
+        shapes.append(area.text(curve.name, area.x(last) + 6, y, "start", class_=f"name {colour}"))
         for step, value in points if len(points) <= 40 else ():
             shown = f"{value:.1%}" if percent else f"{value:.4g}"
-            shapes.append(area.dot(f"{name}, step {step:,}: {shown}", colour, step, value))
+            shapes.append(area.dot(f"{curve.name}, step {step:,}: {shown}", colour, step, value))
+    spoken = "; ".join(f"{curve.name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for curve, points in lines)
     title, box = chart.title, f"0 0 {WIDTH} {HEIGHT}"
-    return figure(shapes, f"{title}: {format_ends(lines)}", f"{title} ({chart.y_label})", class_="chart", viewBox=box)
+    return figure(shapes, f"{title}: {spoken}", f"{title} ({chart.y_label})", class_="chart", viewBox=box)
 
 
 def drawable(curve: Curve, log: bool) -> list[tuple[int, float]]:
     """A perplexity may be infinite, and only what is above zero has a place on a log scale."""
     return [(step, value) for step, value in curve.points if is_number(value) and (value > 0 or not log)]
-
-
-def format_ends(lines: Iterable[tuple[str, Sequence[Sequence[float]]]]) -> str:
-    return "; ".join(f"{name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for name, points in lines)
 
 
 def free_height(y: float, taken: list[float]) -> float:
@@ -210,58 +209,6 @@ def free_height(y: float, taken: list[float]) -> float:
         y -= 4
     taken.append(y)
     return y
-
-
-@dataclass(frozen=True)
-class Band:
-    """One variant's curve: (step, mean, lowest, highest) over seeds."""
-
-    name: str
-    style: int  # which colour and dash, so that a variant looks the same throughout the page
-    points: tuple[tuple[int, float, float, float], ...]
-    seeds: int
-
-
-def band_of(name: str, style: int, curves: Sequence[Curve], *, log: bool = False) -> Band:
-    """The seeds' curves as one. Perplexities are averaged as logarithms."""
-    values: dict[int, list[float]] = {}
-    for curve in curves:
-        for step, value in drawable(curve, log):
-            values.setdefault(step, []).append(value)
-    points = []
-    for step, found in sorted(values.items()):
-        if 2 * len(found) < len(curves):  # most seeds stopped earlier: the rest would shift the mean
-            continue
-        mean = math.exp(sum(map(math.log, found)) / len(found)) if log else sum(found) / len(found)
-        points.append((step, mean, min(found), max(found)))
-    return Band(name, style, tuple(points), len(curves))
-
-
-def band_chart(bands: Sequence[Band], *, title: str, unit: str, log: bool = False) -> str:
-    """All variants in one area; the page's legend names them. Places are in per cent, so that a chart fits a phone and
-    a sheet of paper while letters keep their size; lines are drawn on a paper of their own, which is stretched."""
-    bands = [band for band in bands if band.points]
-    if not bands:
-        return ""
-    ends = [end for band in bands for point in band.points for end in point[2:]]
-    low, high = value_range(ends, log)
-    last = max(band.points[-1][0] for band in bands) or 1
-    area = Area(11, 5, 88, 80, last, low, high, log, unit="%")
-    paper = Area(0, 0, PAPER, PAPER, last, low, high, log)
-    marks = y_marks(low, high, percent=False, log=log)
-    areas, lines = [], []
-    for band in bands:
-        means, lowest, highest = ([(point[0], point[at]) for point in band.points] for at in (1, 2, 3))
-        style, name = f"v{band.style % STYLES}", element("title", escape(band.name))
-        if band.seeds > 1:
-            areas.append(element("polygon", class_=f"area {style}", points=paper.points(highest + lowest[::-1])))
-        lines.append(element("polyline", name, class_=f"curve {style}", points=paper.points(means)))
-    x, y, wide, tall = map(area.at, (area.left, area.top, area.width, area.height))
-    stretch = {"viewBox": f"0 0 {PAPER} {PAPER}", "preserveAspectRatio": "none"}
-    field = element("svg", "".join(areas + lines), class_="field", x=x, y=y, width=wide, height=tall, **stretch)
-    shapes = [*area.y_axis(marks, mark_labels(marks)), *area.step_axis(), field]
-    spoken = format_ends((band.name, band.points) for band in bands)
-    return figure(shapes, f"{title}, {unit}, mean over seeds: {spoken}", f"{title}, {unit}", class_="curves")
 
 
 @dataclass(frozen=True)
@@ -339,18 +286,19 @@ def strip_table(title: str, unit: str, strips: Sequence[tuple[str, str]], axis: 
 
 
 def scale_of(rows: Sequence[IntervalRow], difference: bool = False, margin: float | None = None) -> Scale | None:
-    """One for all rows; of differences, it includes zero and the margin."""
+    """One for all rows; of differences, it includes zero and the margin. What needs no transformer may be off it."""
     fixed = [] if not difference else [0.0] if margin is None else [-margin, 0.0, margin]
-    return Scale.around([*fixed, *(value for row in rows for value in (row.estimate, row.low, row.high, *row.dots))])
+    groups = {simple: [numbers_of(row) for row in rows if (row.kind == "simple") is simple] for simple in (False, True)}
+    inside = groups[False] or groups[True]
+    return Scale.around([*fixed, *(number for group in inside for number in group)], near=groups[True])
+
+
+def numbers_of(row: IntervalRow) -> list[float | None]:
+    return [row.estimate, row.low, row.high, *row.dots]
 
 
 def interval_strip(
-    row: IntervalRow,
-    label: str,
-    scale: Scale,
-    difference: bool = False,
-    margin: float | None = None,
-    seeds: Sequence[object] = (),
+    row: IntervalRow, label: str, scale: Scale, difference: bool = False, margin: float | None = None
 ) -> str:
     """One row: a dot for each seed above the estimate and its interval; of a difference also zero, and the differences
     too small to matter."""
@@ -362,10 +310,9 @@ def interval_strip(
         left, right = (min(100.0, max(0.0, scale.place(value))) for value in (-margin, margin))
         ends = {"x": f"{left:.2f}%", "width": f"{right - left:.2f}%"}
         shapes.insert(0, element("rect", class_="small", **ends, y=0, height="100%"))
-    for number, value in enumerate(row.dots if len(set(row.dots)) > 1 else ()):  # equal dots would lie on their mean
+    for value in row.dots if len(set(row.dots)) > 1 else ():  # equal dots would lie on their mean
         if is_number(value) and scale.holds(value):
-            seed = seeds[number] if number < len(seeds) else number
-            told, leftwards = f"seed {seed}: {plain_number(value, decimals + 1)}", scale.place(value) > 50
+            told, leftwards = f"one seed: {plain_number(value, decimals + 1)}", scale.place(value) > 50
             shapes.append(labelled_dot(told, scale.at(value), "10", 3.5, "seed", leftwards=leftwards))
     shown = plain_number(mean, decimals, sign=difference)
     label += f": {'difference' if difference else 'mean'} {shown}"

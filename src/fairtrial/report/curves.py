@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 from fairtrial.description import Curve
 from fairtrial.events import Logged, Scored, Stepped
+from fairtrial.formatting import is_number
 from fairtrial.stored import ClockEntry
 
 UNITS = {
@@ -57,3 +59,20 @@ def scored_losses(events: Iterable[Logged]) -> list[Curve]:
         if isinstance(event, Scored):
             points.setdefault(event.split, []).append((event.step, event.metrics.loss))
     return [Curve(name, "nats", tuple(own)) for name, own in points.items()]
+
+
+def mean_curve(name: str, seeds: Sequence[Curve], *, log: bool = False) -> Curve:
+    """The seeds' curves as one, with their range. Perplexities are averaged as logarithms."""
+    values: dict[int, list[float]] = {}
+    for curve in seeds:
+        for step, value in curve.points:
+            if is_number(value) and (value > 0 or not log):
+                values.setdefault(step, []).append(value)
+    points, band = [], []
+    for step, at_step in sorted(values.items()):
+        if 2 * len(at_step) < len(seeds):  # most seeds stopped earlier: the rest would shift the mean
+            continue
+        mean = math.exp(sum(map(math.log, at_step)) / len(at_step)) if log else sum(at_step) / len(at_step)
+        points.append((step, mean))
+        band.append((min(at_step), max(at_step)))
+    return Curve(name, seeds[0].unit if seeds else "", tuple(points), tuple(band) if len(seeds) > 1 else ())

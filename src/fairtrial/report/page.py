@@ -56,11 +56,11 @@ def policy(style: str, script: str) -> str:
     return "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'".format(*allowed)
 
 
-def fragment(description: Description | None = None, **values: object) -> str:
+def fragment(description: Description) -> str:
     """A result for a notebook's output: like a page, but without its head and without scripts, and in light colours,
     since a notebook's theme is not the system's."""
     template = environment().get_template("fragment.html")
-    drawn = re.sub(r"\n\s*\n+", "\n", template.render(description=description, **values))
+    drawn = re.sub(r"\n\s*\n+", "\n", template.render(description=description))
     used = {name for names in re.findall(r'class="([^"]*)"', drawn) for name in names.split()}
     style = " ".join(rule for classes, rule in fragment_rules() if classes <= used)
     own = f"fairtrial-{sha256(style.encode()).hexdigest()[:8]}"  # a style holds for all of a notebook

@@ -161,7 +161,11 @@ def draw_lines(axes: Axes, chart: LineChart) -> None:
     for curve in chart.curves:
         points = [(step, value) for step, value in curve.points if math.isfinite(value)]
         marker = "o" if len(points) <= 40 else None
-        axes.plot(*zip(*points, strict=True), marker=marker, markersize=3, label=curve.name)
+        (line,) = axes.plot(*zip(*points, strict=True), marker=marker, markersize=3, label=curve.name)
+        if curve.band:
+            steps = [step for step, _ in curve.points]
+            lowest, highest = zip(*curve.band, strict=True)
+            axes.fill_between(steps, lowest, highest, color=line.get_color(), alpha=0.15, linewidth=0)
     if chart.kept_step is not None:
         axes.axvline(chart.kept_step, color="grey", linewidth=0.8, linestyle=":", label="kept")
     if chart.percent:

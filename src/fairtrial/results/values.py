@@ -628,11 +628,6 @@ class Verdict(Result):
 
         return render(self.describe(every=every, narrow=narrow), to)
 
-    def _repr_html_(self) -> str:
-        from fairtrial.report.study_page import verdict_fragment
-
-        return verdict_fragment(self)
-
     def write_page(self, page: str | Path) -> Path:
         """Write it as a page to open in a browser.
 

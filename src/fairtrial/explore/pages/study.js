@@ -1,7 +1,7 @@
-// A finished study: its verdict, any comparison, its items one by one, and curves.
+// A finished study: its verdict, any comparison, and its items one by one.
 
 import { ask } from "./api.js";
-import { chip, choice, colour, digits, el, interval, intervalChart, lineChart, percent, problem, py, shell, table, tools } from "./draw.js";
+import { chip, choice, digits, el, interval, intervalChart, percent, problem, py, shell, table, tools } from "./draw.js";
 import * as state from "./state.js";
 
 const COPIES = { 0: "", 1: "copy of a training text", 2: "near copy of a training text" };
@@ -40,7 +40,7 @@ export async function show(main) {
   const asked = () => ({ study, ...chosen });
   const trial = (variant, seed) => `${study === "." ? "" : `${study}/`}trials/${task}/${variant}/seed-${seed}`;
   const place = (name) => el("div", { class: name });
-  const [compared, curved] = ["compared", "curved"].map(place);
+  const compared = place("compared");
   let last = null;
 
   const keep = (name) => (value) => {
@@ -104,34 +104,6 @@ export async function show(main) {
     }
   }
 
-  let single = state.get("single") === "1";
-  let curve = state.get("curve");
-  async function curves() {
-    const found = await ask("curves", { study, task }, "curves");
-    if (!found) return;
-    const names = [...new Set(Object.values(found.variants).flatMap((each) => Object.keys(each)))];
-    if (!names.includes(curve)) curve = names.includes("validation") ? "validation" : names[0];
-    const draw = () => {
-      const tints = Object.keys(found.variants).map((_, at) => colour(`v${at % 6}`));
-      const series = Object.entries(found.variants).flatMap(([name, each], at) => {
-        const one = each[curve];
-        if (!one) return [];
-        const seeds = single ? Object.entries(one.seeds).map(([seed, points]) => ({ name: `${name}, seed ${seed}`, points, colour: tints[at], thin: true })) : [];
-        return [...seeds, { name, points: one.band.map(([step, mean]) => [step, mean]), band: one.band.map(([step, , low, high]) => [step, low, high]), colour: tints[at], dash: at ? `${8 - at} ${2 + at}` : null }];
-      });
-      const unit = Object.values(found.variants)[0]?.[curve]?.unit || "";
-      const legend = el("p", {}, Object.keys(found.variants).flatMap((name, at) => {
-        const swatch = el("span", { "aria-hidden": "true" }, "━━ ");
-        swatch.style.color = tints[at];
-        return [swatch, `${name}  `];
-      }));
-      curved.replaceChildren(el("div", { class: "bar" }, choice("Curve", names, curve, (value) => { curve = value; state.set({ curve }); draw(); }),
-        el("label", {}, el("input", { type: "checkbox", checked: single, onchange: (event) => { single = event.target.checked; state.set({ single: single ? "1" : "" }); draw(); } }), "single seeds")),
-        legend, lineChart(series, { unit, label: `Learning curves: ${curve}` }), el("p", { class: "soft small" }, "Mean over seeds; the band reaches from the lowest to the highest seed."));
-    };
-    draw();
-  }
-
   const tasks = Object.keys(told.tasks);
   main.append(el("h1", {}, told.name || study), lead(told, task),
     el("h2", {}, "Any comparison"),
@@ -142,7 +114,7 @@ export async function show(main) {
       choice("Test set", Object.keys(facts.sets), chosen.set, keep("set")),
       choice("Metric", facts.metrics, chosen.metric, keep("metric")),
       choice("Items", [["all", "all"], ["clean", "clean: no copies"], ["contaminated", "copies of training texts"]], chosen.items, keep("items"))),
-    compared, el("h2", {}, "Learning curves"), curved,
+    compared,
     el("h2", {}, "Items: where they differ"),
     el("div", { class: "bar" },
       choice("Order", ["either", "variant better", "variant worse", "as in the file"], order.value, (value) => { order.value = value; itemsFrom = 0; state.set({ order: value }); items(); }),
@@ -156,8 +128,8 @@ export async function show(main) {
       rows: () => shownItems.map((row) => ({ item: row.item, text: row.text, label: row.label, gain: row.gain, variant: row.variant.map((each) => each.answer ?? each.nll).join(" | "), against: row.against.map((each) => each.answer ?? each.nll).join(" | ") })),
       all: () => ({ comparison: last, items: shownItems }),
     }));
-  const redraw = () => { compare(); curves(); };
+  const redraw = () => compare();
   window.addEventListener("themed", redraw);
-  await Promise.all([compare(), items(), curves()]);
+  await Promise.all([compare(), items()]);
   return () => window.removeEventListener("themed", redraw);
 }
