@@ -138,15 +138,6 @@ def test_disentangled_costs_what_its_equation_says() -> None:
     assert with_it - plain == 2 * (project + look)
 
 
-def test_a_window_costs_what_it_reaches() -> None:
-    long = ("shape.length=1024", "shape.layers=1")
-    full, near = (
-        cost_of_recipe(small("lm", PartChoice(name=name), more=long), 50).flops.forward_per_row
-        for name in ("alibi", "window")
-    )
-    assert full - near > 2 * 2 * 1024 * 1024 * 12 * 4 / 5  # of scores and sums
-
-
 def test_counting_leaves_the_network_as_it_was() -> None:
     network = fresh_network(small("lm", PartChoice(name="learned")), 50)
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}

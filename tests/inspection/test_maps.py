@@ -75,9 +75,9 @@ def test_every_part_has_maps_that_pass(run: dict[str, Run], name: str, task: str
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
-def test_a_window_is_drawn_as_hidden_also_where_attention_skips_what_is_far(run: dict[str, Run], task: str) -> None:
+def test_a_window_is_drawn_as_hidden(run: dict[str, Run], task: str) -> None:
     record, network = with_parts(run[task], PartChoice(name="window", options={"size": 3}), length=300)
-    maps = attention_maps(record, " ".join(["bridges and schools"] * 100), network)  # the unwatched pass runs in blocks
+    maps = attention_maps(record, " ".join(["bridges and schools"] * 100), network)
     assert len(maps.words) == 300
     assert named(maps)["nothing on what parts mask"] == 0
     assert all(check.passed for check in maps.checks)

@@ -8,10 +8,9 @@ from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model.attention import Attention, ForwardContext, Layout, shortest_window
+from fairtrial.model.attention import ForwardContext
 from fairtrial.model.layers import Dropout, dropouts_of, seed_dropout
-from fairtrial.model.part import AttentionContext, build_parts
-from fairtrial.recipe import PartChoice, Shape
+from fairtrial.model.part import AttentionContext
 
 
 def dropped(network: nn.Module, seed: int, step: int) -> dict[str, Tensor]:
@@ -111,30 +110,3 @@ def test_attention_weights_are_dropped_behind_the_softmax() -> None:
     kept = layer.dropout(torch.ones_like(weights))
     assert kept.unique().tolist() == pytest.approx([0, 1 / 0.6])
     assert torch.allclose(seen, (weights * kept) @ v, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["encoder", "decoder"])
-def test_local_attention_drops_weights_and_nothing_else(kind: str) -> None:
-    """With values of one everywhere, a query receives the sum of its kept weights: on average one."""
-    rng = torch.Generator().manual_seed(1)
-    q, k = (torch.randn(2, 2, 300, 4, generator=rng, dtype=torch.float64) for _ in range(2))
-    parts = list(build_parts([PartChoice(name="window", options={"size": 9})], Shape(), 1).values())
-    causal = kind == "decoder"
-    window = shortest_window(parts, causal)
-    layer, layout = Attention(Shape(), 0), Layout.ragged(torch.tensor([300, 140]), 300)
-
-    def attended(share: float) -> Tensor:
-        layer.dropout.share = share
-        forward = ForwardContext(layout, causal, 0, q.dtype)
-        return layer.attend_local(q, k, torch.ones_like(k), forward, window, parts)
-
-    plain = attended(0.0)
-    assert torch.equal(plain, attended(0.0))
-    dropped = torch.stack([attended(0.3) for _ in range(200)])
-    seen = plain[0].abs().sum(-1) > 0
-    assert (dropped.mean(0)[0][seen] - 1).abs().max() < 0.35
-    assert (dropped[:, 0].mean() - 1).abs() < 0.01
-    assert dropped.std(0)[0].min() > 0.1
-    torch.testing.assert_close(attended(1e-12)[0], plain[0], atol=1e-10, rtol=0)  # written out, and nothing dropped
-    layer.eval()
-    assert torch.equal(attended(0.3), plain)

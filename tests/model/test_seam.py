@@ -196,18 +196,16 @@ class Exponential(Part):
         return q.exp(), k.exp()
 
 
-@pytest.mark.parametrize("time", [255, 256, 300])
-def test_linear_attention_equals_the_equation(monkeypatch: pytest.MonkeyPatch, time: int) -> None:
+def test_any_positive_features_give_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(parts._things, "exponential", Exponential)
-    ids = torch.randint(ENTRIES, (3, time), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(ENTRIES, (3, 9), generator=torch.Generator().manual_seed(0))
     for make in (encoder, decoder):
-        network = make("exponential", length=400)
-        for lengths in (None, torch.tensor([time, 70, 1])):
-            fast = network(ids, lengths)
-            with capture(network):
-                eager = network(ids, lengths)
-            torch.testing.assert_close(fast, eager, atol=1e-10, rtol=1e-10)
-            assert (fast - make("none", length=400)(ids, lengths)).abs().max() > 1e-6
+        network = make("exponential")
+        with capture(network) as seen:
+            logits = network(ids)
+        weights = next(tensor for name, tensor in seen.items() if name.endswith("maps"))
+        torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
+        assert (logits - make("none")(ids)).abs().max() > 1e-6
 
 
 def test_a_part_says_where_it_makes_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,8 @@
 count stands the bias-free count of the five student reports (`BIAS_FREE`, without biases).
 
 FLOPs are those of matrix products, as torch's counter counts them (a multiplication and an addition are two), for rows
-of `length` real tokens. Attention is counted as its equation says, even where a mask hides half of it; local attention
-is counted as it runs. A step is a forward and a backward pass over the batch; for masked language models, as if every
-word were predicted."""
+of `length` real tokens. Attention is counted as its equation says, even where a mask hides half of it. A step is a
+forward and a backward pass over the batch; for masked language models, as if every word were predicted."""
 
 from __future__ import annotations
 

@@ -131,8 +131,7 @@ class Part(nn.Module, metaclass=PartType):
         return None
 
     def features(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Positive features [batch head time n] whose products are the weights, in place of exp(q k): attention then
-        costs length x n. Exclusive."""
+        """Positive features [batch head time n] whose products are the weights, in place of exp(q k). Exclusive."""
         return q, k
 
     def bias(self, context: AttentionContext) -> Tensor | None:
@@ -148,7 +147,7 @@ class Part(nn.Module, metaclass=PartType):
         return None
 
     def window(self, causal: bool) -> tuple[int, int] | None:
-        """How many tokens (back, ahead) `allow` lets a query see: attention skips those beyond. None: any number."""
+        """How many tokens (back, ahead) `allow` lets a query see: the leak audit checks it. None: any number."""
         return None
 
     def weigh(self, scores: Tensor, context: AttentionContext) -> Tensor:

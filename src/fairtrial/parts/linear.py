@@ -1,6 +1,5 @@
-"""Linear: weights are products of features of queries and keys, which costs length x head_dim (Katharopoulos et al.
-2020, https://arxiv.org/abs/2006.16236). Features are elu + 1; a weight is divided by the sum of all. Texts from 256
-tokens on are computed in linear time, shorter ones are faster in one piece."""
+"""Linear: weights are products of features of queries and keys (Katharopoulos et al. 2020,
+https://arxiv.org/abs/2006.16236). Features are elu + 1; a weight is divided by the sum of all."""
 
 from __future__ import annotations
 
