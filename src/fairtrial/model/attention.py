@@ -6,6 +6,7 @@ to [batch time width] and packs its output again: linear layers never run on pad
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,6 @@ from fairtrial.model.layers import Dropout, HookPoint
 from fairtrial.model.part import (
     AttentionContext,
     Part,
-    TensorCache,
     and_masks,
     collect_biases,
     concatenate,
@@ -126,10 +126,7 @@ class Attention(nn.Module):
         if not biases and not allowed:
             return scaled_dot_product_attention(q, k, v, attn_mask=forward.added, is_causal=forward.triangle)
 
-        def make_mask() -> Tensor:
-            return to_attention_mask(biases, and_masks(forward.visible, allowed), q.dtype)
-
-        mask = forward.mask.get(make_mask, q.dtype, len(biases), *biases, *allowed)
+        mask = forward.mask(biases, allowed, q.dtype)
         return scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
@@ -155,7 +152,7 @@ class ForwardContext:
         self.keys = torch.arange(past + layout.time, device=device)  # positions [key]
         # only the future of a square is hidden: the fused kernel's own causal mask is enough
         self.triangle = causal and past == 0 and layout.lengths is None
-        self.mask: TensorCache[Tensor] = TensorCache()  # layers with the same biases share it
+        self.last_mask: tuple[list[Tensor], Tensor] | None = None  # what it was made of, and the mask
         self.memory: dict[Part, Tensor] = {}  # what parts hand from layer to layer
 
     @cached_property
@@ -168,6 +165,16 @@ class ForwardContext:
             return visible
         real = self.layout.real()[:, None, None, :]
         return real if visible is None else visible & real
+
+    def mask(self, biases: list[Tensor], allowed: list[Tensor], dtype: torch.dtype) -> Tensor:
+        """What is added to scores; layers with the very same biases share it."""
+        made_of = [*biases, *allowed]
+        last = self.last_mask
+        if last is not None and len(last[0]) == len(made_of) and all(map(operator.is_, last[0], made_of)):
+            return last[1]
+        mask = to_attention_mask(biases, and_masks(self.visible, allowed), dtype)
+        self.last_mask = made_of, mask
+        return mask
 
     @cached_property
     def added(self) -> Tensor | None:

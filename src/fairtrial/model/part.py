@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -358,61 +358,3 @@ def check_options(kind: type[Part], name: str, options: dict[str, object]) -> No
             continue
         names = " or ".join(kind.__name__ for kind in plain)
         raise BadInput(f"part {name!r}: {option} = {value!r} must be {names}")
-
-
-Cached = TypeVar("Cached", Tensor, tuple[Tensor, ...])
-
-
-class TensorCache(Generic[Cached]):
-    """The last result, given again while the key is equal: angles, biases and masks follow from positions alone, and
-    one copy serves all layers and steps. A result that was changed in place is made again, and one that carries a
-    gradient is never cached."""
-
-    def __init__(self) -> None:
-        self._last: tuple[list[object], Cached, list[object]] | None = None
-
-    def get(self, make: Callable[[], Cached], *key: Any) -> Cached:
-        """What `make` gives, or what it gave for this key."""
-        if any(tensor.requires_grad for value in key for tensor in _tensors(value)):
-            return make()  # a result made while gradients were off would cut this one's
-        last = self._last  # read once: another thread may set it meanwhile
-        if last is not None and self._fits(*last, key):
-            return last[1]
-        if torch.is_inference_mode_enabled():
-            with torch.inference_mode(False), torch.no_grad():  # a cached tensor must serve training too
-                result = make()
-        else:
-            result = make()
-        if not any(tensor.requires_grad for tensor in _tensors(result)):
-            self._last = (list(key), result, _versions((*key, result)))
-        return result
-
-    @staticmethod
-    def _fits(old_key: list[object], result: Cached, versions: list[object], key: tuple[object, ...]) -> bool:
-        return (
-            len(old_key) == len(key)
-            and versions == _versions((*old_key, result))
-            and all(_same(old, new) for old, new in zip(old_key, key, strict=True))
-        )
-
-
-def _same(old: object, new: object) -> bool:
-    if isinstance(old, Tensor) and isinstance(new, Tensor):
-        return old is new or (old.dtype == new.dtype and old.device == new.device and torch.equal(old, new))
-    return type(old) is type(new) and bool(old == new)
-
-
-VERSION = "_version"
-
-
-def _versions(values: tuple[object, ...]) -> list[object]:
-    """How often each tensor was changed in place; tensors of inference mode do not count it. torch has no public name
-    for it. Without it nothing is cached: 1% to 3% more time for a training step with rope or alibi."""
-    tensors = (tensor for value in values for tensor in _tensors(value))
-    return [None if tensor.is_inference() else getattr(tensor, VERSION, object()) for tensor in tensors]
-
-
-def _tensors(value: object) -> tuple[Tensor, ...]:
-    if isinstance(value, Tensor):
-        return (value,)
-    return tuple(item for item in value if isinstance(item, Tensor)) if isinstance(value, tuple) else ()

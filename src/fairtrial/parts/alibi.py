@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import AttentionContext, Part, TensorCache, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -25,11 +25,11 @@ class Alibi(Part):
             raise BadInput(f"alibi: slope must be finite, got {slope}", "slope = 1")
         steps = slopes(shape.heads) if slope is None else [float(slope)] * shape.heads
         self.register_buffer("steps", torch.tensor(steps), persistent=False)
-        self.cache: TensorCache[Tensor] = TensorCache()
 
     def bias(self, context: AttentionContext) -> Tensor:
-        steps = self.get_buffer("steps")
-        return self.cache.get(lambda: -steps[:, None, None] * context.distance, steps, context.queries, context.keys)
+        if self not in context.memory:  # one for all layers
+            context.memory[self] = -self.get_buffer("steps")[:, None, None] * context.distance
+        return context.memory[self]
 
 
 def slopes(heads: int) -> list[float]:

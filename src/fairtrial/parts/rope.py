@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import AttentionContext, Part, TensorCache, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -28,24 +28,24 @@ class Rope(Part):
         self.base = base
         pairs = torch.arange(0, shape.head_dim, 2, dtype=torch.float64) / shape.head_dim
         self.paces = base**-pairs  # not a buffer: a network in float32 also rotates by angles of float64
-        self.cache: TensorCache[tuple[Tensor, ...]] = TensorCache()
 
     def angles(self, positions: Tensor) -> Tensor:
         """An angle for each position and pair. On the CPU: not every device has float64. [time] -> [time head_dim/2]"""
         return positions[:, None].cpu() * self.paces
 
     def rotate(self, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
-        heads = q.shape[1]
-        tables = self.cache.get(lambda: self.tables(context.queries, heads, q.dtype), context.queries, heads, q.dtype)
-        return Rotate.apply(q, k, *tables)
+        if self not in context.memory:  # one for all layers
+            context.memory[self] = self.tables(context.queries, q.shape[1], q.dtype)
+        cosine, sine = context.memory[self]
+        return Rotate.apply(q, k, cosine, sine)
 
-    def tables(self, positions: Tensor, heads: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """Cosines and sines [time head head_dim], written out for all heads: long rows are quicker than broadcasts."""
+    def tables(self, positions: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
+        """Cosines, sines [2 time head head_dim], written out for all heads: long rows are quicker than broadcasts."""
         angles = self.angles(positions)
         cosine, sine = angles.cos(), angles.sin()
         halves = (cosine, cosine), (-sine, sine)
-        tables = (torch.cat(pair * heads, -1).to(dtype).unflatten(-1, (heads, -1)) for pair in halves)
-        return tuple(table.to(positions.device) for table in tables)
+        tables = [torch.cat(pair * heads, -1).to(dtype).unflatten(-1, (heads, -1)) for pair in halves]
+        return torch.stack(tables).to(positions.device)
 
 
 class Rotate(torch.autograd.Function):
