@@ -1,10 +1,11 @@
-"""A registry: things found by name, with suggestions for misspelled ones."""
+"""Things found by name, with suggestions for misspelled ones; modules whose names are imported when first used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Generic, TypeVar
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 from fairtrial.errors import BadInput
 
@@ -47,3 +48,19 @@ class Registry(Generic[Thing]):
 
     def list(self) -> list[str]:
         return sorted(self._things)
+
+
+def lazy(package: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package, so that a command loads only what it needs.
+
+    Args:
+        package: The package's `__name__`.
+        exports: Each exported name, and the module of the package that has it.
+    """
+
+    def find(name: str) -> Any:
+        if name not in exports:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{exports[name]}"), name)
+
+    return find

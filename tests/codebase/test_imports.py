@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fairtrial"
 PLAIN = {
     "errors",
-    "lazy",
     "registry",
     "rng",
     "recipe",

@@ -250,9 +250,8 @@ def test_no_process_is_left_when_the_one_that_started_it_is_killed(act: str, job
 @pytest.mark.skipif(
     sys.platform != "linux", reason="no other system has a fork server, or ends a process with its parent"
 )
-@pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_a_fork_server_that_is_loading_ends_with_the_one_that_started_it(
-    how: str, job: Callable[..., Job], tmp_path: Path
+    job: Callable[..., Job], tmp_path: Path
 ) -> None:
     code = f"import os, time\nopen({str(tmp_path / 'loading')!r}, 'w').write(str(os.getpid()))\ntime.sleep(100_000)\n"
     (tmp_path / "endless_import.py").write_text(code)
@@ -262,13 +261,7 @@ def test_a_fork_server_that_is_loading_ends_with_the_one_that_started_it(
         while not (tmp_path / "loading").exists() or not (tmp_path / "loading").read_text():
             assert caller.poll() is None
             time.sleep(0.05)
-        if how == "killed":
-            caller.kill()
-        else:
-            (tmp_path / "stop").touch()
-            assert soon(lambda: caller.poll() == 0)
-            assert caller.stdout is not None
-            assert caller.stdout.read() == "ended\n"
+        caller.kill()
         server = Path("/proc") / (tmp_path / "loading").read_text() / "stat"
 
         def has_ended() -> bool:

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.cli.text import shaded
+from fairtrial.cli.inside import shaded
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.description import ShadedText

@@ -21,7 +21,7 @@ PACKAGE = Path(fairtrial.__file__).parent
 # what the code that decides numbers imports, and none decides one: messages, files, the registry of names, the record
 # that is written, and what the statistics do with the scores of several trials
 NO_NUMBERS = {
-    "baselines", "disk", "environment", "errors", "events", "finding", "lazy", "legacy", "plugins", "progress",
+    "baselines", "disk", "environment", "errors", "events", "finding", "legacy", "plugins", "progress",
     "provenance", "record", "registry", "results", "run", "stored", "stored_study", "typed", "statistics.multiplicity",
     "statistics.power",
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.cli.options import repeat_options
+from fairtrial.cli.declare import repeat_options
 from fairtrial.cli.screen import Screen, StudyLines
 from fairtrial.errors import BadInput
 from fairtrial.events import JobDone, JobFailed, JobStarted, JobStepped, SearchStarted, StudyPlanned, TrialsStarted

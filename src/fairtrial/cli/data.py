@@ -25,8 +25,10 @@ OF_MODULES = ["kind", "vocabulary", "length", "classes"]
 
 
 @command("audit", api.audit, "Judge", "audit alibi", arguments=["target"], hidden=OF_MODULES)
-def audit(call: Call, json: Json = False) -> None:
+def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)] = None, json: Json = False) -> None:
     """Exits with 1 if a check fails. To audit a data set, see `fairtrial data audit`."""
+    if data is not None:
+        raise BadInput("this audits a network, not data", f"to audit a data set: fairtrial data audit --data {data}")
     target, model = call.given.get("target"), call.given.get("model")
     if (target is None) == (model is None):
         hint = "fairtrial audit rope, fairtrial audit RECORD, or fairtrial audit --model FILE.py:build"

@@ -22,9 +22,8 @@ from typer.core import TyperGroup
 
 from fairtrial import __version__
 from fairtrial.api import RunOptions, recipe_of, verdict
-from fairtrial.cli import data, inside, judge, puzzle, text, train
-from fairtrial.cli.declare import Command
-from fairtrial.cli.options import SeveralWords
+from fairtrial.cli import data, inside, judge, puzzle, train
+from fairtrial.cli.declare import Command, SeveralWords
 from fairtrial.errors import (
     DiskTrouble,
     FairtrialError,
@@ -41,7 +40,7 @@ COMMANDS: list[Command] = [
     *(judge.demo, train.train, train.finetune),
     *(judge.study, judge.verdict, judge.power, data.audit, judge.verify),
     *(inside.show, inside.look, inside.params, inside.length, inside.errors),
-    *(text.predict, text.surprisal, text.generate, inside.explore, train.export, data.parts, puzzle.puzzle),
+    *(inside.predict, inside.surprisal, inside.generate, inside.explore, train.export, data.parts, puzzle.puzzle),
     *(data.audit_data, data.baseline, data.clean, data.cache),
 ]
 SECTIONS = ("Train", "Judge", "Look inside", "Data")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairtrial.lazy import lazy
+from fairtrial.registry import lazy
 
 if TYPE_CHECKING:
     from fairtrial.data.batches import padded as padded

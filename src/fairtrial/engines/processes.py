@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver, resource_tracker
@@ -24,7 +23,6 @@ from fairtrial.events import JobEvent, JobNotice, JobScoring, JobStarted, JobSte
 
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop, or to end
 START_SECONDS = 20.0  # for a fork server that was killed to be replaced
-GRACE_SECONDS = 0.3  # for a process that is being started when a study is stopped: mostly it is there at once
 LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
 WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.0  # an orphan is gone after two seconds
@@ -101,43 +99,12 @@ def usable_cores() -> int:
 
 
 def start(job: Job, stop: Stop, again: bool = False, preload: Sequence[str] = PRELOADED) -> Running | None:
-    """None where it is stopped meanwhile. A thread starts it: a process is there once the fork server has loaded torch,
-    which takes seconds, and no signal ends that wait."""
-    given_up = threading.Event()
-
-    def settle() -> Running | None:
-        given_up.set()
-        while not launched.done():
-            end_fork_server()
-            wait([launched], 0.1)
-        return launched.result()
-
-    with ThreadPoolExecutor(1) as thread:
-        launched = thread.submit(launch, job, again, preload, given_up.is_set)
-        try:
-            while not launched.done() and not stop():
-                wait([launched], 0.1)
-            wait([launched], GRACE_SECONDS)
-        except BaseException:  # a second Ctrl-C
-            if (begun := settle()) is not None:
-                begun.end()
-            raise
-        return settle()
-
-
-def end_fork_server() -> None:
-    """One that is loading ends no other way, and multiprocessing has no name for that."""
-    number = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
-    if number is not None:
-        with suppress(ProcessLookupError):
-            os.kill(number, signal.SIGKILL)
-
-
-def launch(job: Job, again: bool, preload: Sequence[str], given_up: Stop) -> Running | None:
+    """None where it is stopped meanwhile. The first process is there once the fork server has loaded torch, which takes
+    seconds: Ctrl-C is heard after them."""
     linux = START == "forkserver"
     context = multiprocessing.get_context("forkserver") if linux else multiprocessing.get_context("spawn")
     until = time.monotonic() + START_SECONDS
-    while not given_up():
+    while not stop():
         ours, far = context.Pipe()
         process: BaseProcess = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
         try:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairtrial.lazy import lazy
+from fairtrial.registry import lazy
 
 if TYPE_CHECKING:
     from fairtrial.inspection.attention import AttentionMaps as AttentionMaps

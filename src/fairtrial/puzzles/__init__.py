@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairtrial.errors import BadInput
-from fairtrial.lazy import lazy
+from fairtrial.registry import lazy
 
 if TYPE_CHECKING:
     from fairtrial.description import Result
