@@ -182,7 +182,7 @@ def resume(
 
     Args:
         record (RECORD): The folder of a record.
-        ignore_changes: Accept another torch, other threads or code, or changed files: results may differ.
+        ignore_changes: Accept another torch, other threads, code or plugin files: results may differ.
         plugins: A Python file that adds your own parts.
         options: Loggers, checkpoints and listeners.
         quiet: Show no progress.
@@ -193,7 +193,7 @@ def resume(
     opened = Record.open(folder_of(record))
     if not opened.complete:
         with opened.hold():  # before torch is imported: a record that is being written is refused at once
-            opened.reject_or_accept_edits(accept=ignore_changes)
+            opened.check_unedited()
     from fairtrial.loggers import open_loggers
     from fairtrial.plugins import check_unchanged, fingerprint, load_files
     from fairtrial.trial import load as load_run

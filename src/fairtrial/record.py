@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairtrial.disk import (
     append_line,
@@ -145,37 +145,14 @@ class Record:
                 self.checked(name)
         _ = self.recipe
 
-    def reject_or_accept_edits(self, *, accept: bool) -> None:
-        """Before a trial is resumed: refuse files that are not what it began with, or let it go on as they are now;
-        trial.json then says so."""
-        trial = read_document(self.folder / "trial.json", TrialInfo, edited=True)
-        recipe, tokenizer = load_recipe(self.folder / "recipe.toml"), self.folder / "tokenizer.json"
-        if not tokenizer.is_file():
-            raise BadInput("is missing", "restore it, or train a new record", path=tokenizer)
+    def check_unedited(self) -> None:
+        """Before a trial is resumed: refuse files that are not what it began with, as it would be another trial."""
         begun = [entry.trial for entry in self.clock() if entry.trial]
-        try:
-            now = sha256_of(tokenizer)
-        except OSError as error:
-            raise BadInput(f"cannot be read ({error.strerror})", path=tokenizer) from error
-        changed = {
-            "recipe.toml": fingerprint(recipe) != trial.recipe,
-            "tokenizer.json": trial.sha256.get("tokenizer.json", now) != now,
-            "trial.json": bool(begun) and begun[-1] != sha256_of(self.folder / "trial.json"),
-        }
-        names = [name for name, differs in changed.items() if differs]
-        if not names:
-            return
-        if not accept:
-            message = f"{' and '.join(names)} changed since the trial began, so it would be another trial"
-            raise BadInput(
-                f"{self.folder}: {message}",
-                "restore what it was, or resume with --ignore-changes (the record then says so)",
-            )
-        note = f"resumed although {' and '.join(names)} had changed since the trial began"
-        mark, sums = fingerprint(recipe), {"tokenizer.json": now}
-        new = replace(trial, notes=(*trial.notes, note), recipe=mark, asked=mark, sha256=sums, changed=tuple(names))
-        write_document(self.folder / "trial.json", new)
-        self.add_time(0, what="changed", trial=sha256_of(self.folder / "trial.json"))
+        path = self.folder / "trial.json"
+        if begun and begun[-1] != sha256_of(path):
+            raise BadInput("was changed since the trial began", "restore it, or train a new record", path=path)
+        self.checked("tokenizer.json")
+        _ = self.recipe
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -250,23 +227,9 @@ class Record:
     def log(self) -> EventLog:
         return EventLog(self.folder / "events.jsonl")
 
-    def add_time(
-        self,
-        step: int,
-        what: str,
-        *,
-        trial: str | None = None,
-        step_seconds: float | None = None,
-        peak_memory_mb: float | None = None,
-    ) -> None:
-        entry = ClockEntry(
-            step=step,
-            time=round(time.time(), 3),
-            what=what,
-            trial=trial,
-            step_seconds=step_seconds,
-            peak_memory_mb=peak_memory_mb,
-        )
+    def add_time(self, step: int, what: str, **more: Any) -> None:
+        """`more`: further fields of `ClockEntry`."""
+        entry = ClockEntry(step=step, time=round(time.time(), 3), what=what, **more)
         append_line(self.folder / "clock.jsonl", to_line(entry))
 
     def events(self) -> list[Logged]:

@@ -77,7 +77,7 @@ def resume_trial(
     with record.hold():
         if record.complete:  # another process has finished it meanwhile
             return record
-        record.reject_or_accept_edits(accept=ignore_changes)
+        record.check_unedited()
         if ignore_changes:
             load_code(record.recipe)
         else:

@@ -40,7 +40,7 @@ def train(
         Path | None, Option("--resume", help="Continue the stopped or killed trial in this folder.", metavar="RECORD")
     ] = None,
     ignore_changes: Annotated[
-        bool, Option("--ignore-changes", help="With --resume: accept other torch, threads, code or files.")
+        bool, Option("--ignore-changes", help="With --resume: accept other torch, threads, code or plugins.")
     ] = False,
     print_recipe: Annotated[
         bool, Option("--print-recipe", help="Print the recipe as TOML, every field with its meaning, and exit.")
