@@ -997,7 +997,7 @@ def is_module(what: Any) -> bool:
 
 def chosen_model(model: Any) -> tuple[PartChoice, list[str]]:
     """A model as a recipe has it, and the files that the user has named by naming it: `path/my_model.py:build`,
-    `hf:CLASS`, `hf:FOLDER`, a function, or a table with one of these as its name and options."""
+    `hf:CLASS`, a function, or a table with one of these as its name and options."""
     options: dict[str, Any] = {}
     if isinstance(model, Mapping):
         model, options = model["name"], {key: value for key, value in model.items() if key != "name"}

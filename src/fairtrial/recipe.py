@@ -565,13 +565,8 @@ def at_colon(text: str) -> tuple[str, str, str]:
 
 
 def split_model(choice: PartChoice) -> tuple[PartChoice, list[str]]:
-    """A model by the name of its file alone, as a recipe has it, and the file that the user named. Of a Hugging Face
-    folder it is the class with the folder's configuration."""
+    """A model by the name of its file alone, as a recipe has it, and the file that the user named."""
     first, _, second = at_colon(choice.name)
-    if first == "hf" and os.path.isdir(os.path.expanduser(second)):
-        from fairtrial.model.adapters import from_folder
-
-        return from_folder(Path(second).expanduser(), choice.options), []
     if not first.endswith(".py"):
         return choice, []
     return replace(choice, name=f"{Path(first).name}:{second}"), [first]

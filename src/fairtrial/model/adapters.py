@@ -7,7 +7,6 @@ has a size (experts, ranks, states, windows, inner models) made small, too."""
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -179,28 +178,6 @@ def hf_class(name: str) -> Any:
         known = [each for each in dir(transformers) if each.endswith((*HEADS.values(), "LMHeadModel"))]
         raise BadInput(f"transformers has no model {name!r}{did_you_mean(name, known)[:80]}")
     return kind
-
-
-def from_folder(folder: Path, given: Mapping[str, Any]) -> PartChoice:
-    """A folder of save_pretrained -> its class, with its configuration, and what is given, as options. Its weights stay
-    there: they belong to its own vocabulary."""
-    path = folder / "config.json"
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        name = str(table["architectures"][0])
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        raise BadInput("names no architecture", "a folder that save_pretrained wrote has one", path=path) from error
-    own = settable(hf_class(name).config_class)
-    unfit = {"vocab_size", "architectures", "transformers_version", "dtype", "torch_dtype", "id2label", "label2id"}
-    options = {key: plain(value) for key, value in table.items() if key in own - unfit and value is not None}
-    return PartChoice(name=f"hf:{name}", options={**options, **given})
-
-
-def plain(value: Any) -> Any:
-    """As it may stand in TOML, which has no null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items() if each is not None}
-    return [plain(each) for each in value if each is not None] if isinstance(value, list) else value
 
 
 def build_hf(
