@@ -75,9 +75,9 @@ def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
 
 def test_a_strip_has_a_dot_for_each_seed_and_speaks_them() -> None:
     row = IntervalRow("rope", 85.0, 84.0, 86.0, (84.5, 85.5, float("nan")), "better")
-    strip = interval_strip(row, "rope", Scale(84.0, 86.0))
-    dots = re.findall(r'class="seed" cx="([\d.]+)%"[^>]*/><text class="tip"[^>]*>one seed: ([\d.]+)</text>', strip)
-    assert [value for _, value in dots] == ["84.50", "85.50"]
+    strip = interval_strip(row, "rope", Scale(84.0, 86.0), seeds=[3, 7, 9])
+    dots = re.findall(r'class="seed" cx="([\d.]+)%"[^>]*/><text class="tip"[^>]*>seed (\d+): ([\d.]+)</text>', strip)
+    assert [(seed, value) for _, seed, value in dots] == [("3", "84.50"), ("7", "85.50")]
     assert float(dots[0][0]) == pytest.approx(EDGE + (100 - 2 * EDGE) / 4)
     assert 'class="strip better" role="img"' in strip
     assert "rope: mean 85.0, 95% interval [84.0, 86.0]; seeds 84.5, 85.5, –" in strip

@@ -259,7 +259,9 @@ def interval_chart(chart: IntervalChart) -> str:
     rows = [row for row in chart.rows if finite([row.estimate, row.low, row.high])]
     if (scale := scale_of(rows, chart.difference, chart.margin)) is None:
         return ""
-    strips = [(row.name, interval_strip(row, row.name, scale, chart.difference, chart.margin)) for row in rows]
+    strips = [
+        (row.name, interval_strip(row, row.name, scale, chart.difference, chart.margin, chart.seeds)) for row in rows
+    ]
     return strip_table(chart.title, chart.unit, strips, axis_strip(scale, sign=chart.difference))
 
 
@@ -298,7 +300,12 @@ def numbers_of(row: IntervalRow) -> list[float | None]:
 
 
 def interval_strip(
-    row: IntervalRow, label: str, scale: Scale, difference: bool = False, margin: float | None = None
+    row: IntervalRow,
+    label: str,
+    scale: Scale,
+    difference: bool = False,
+    margin: float | None = None,
+    seeds: Sequence[int] = (),
 ) -> str:
     """One row: a dot for each seed above the estimate and its interval; of a difference also zero, and the differences
     too small to matter."""
@@ -310,9 +317,10 @@ def interval_strip(
         left, right = (min(100.0, max(0.0, scale.place(value))) for value in (-margin, margin))
         ends = {"x": f"{left:.2f}%", "width": f"{right - left:.2f}%"}
         shapes.insert(0, element("rect", class_="small", **ends, y=0, height="100%"))
-    for value in row.dots if len(set(row.dots)) > 1 else ():  # equal dots would lie on their mean
+    dots = row.dots if len(set(row.dots)) > 1 else ()  # equal ones would lie on their mean
+    for seed, value in zip(seeds or range(len(dots)), dots, strict=False):
         if is_number(value) and scale.holds(value):
-            told, leftwards = f"one seed: {plain_number(value, decimals + 1)}", scale.place(value) > 50
+            told, leftwards = f"seed {seed}: {plain_number(value, decimals + 1)}", scale.place(value) > 50
             shapes.append(labelled_dot(told, scale.at(value), "10", 3.5, "seed", leftwards=leftwards))
     shown = plain_number(mean, decimals, sign=difference)
     label += f": {'difference' if difference else 'mean'} {shown}"

@@ -157,7 +157,8 @@ def score_charts(task: TaskVerdict) -> Iterator[IntervalChart]:
         if rows:
             count = test_set.count(subset) if test_set else None
             title = f"Scores on {name}, {subset} items" + ("" if count is None else f" ({few_digits(count)})")
-            yield IntervalChart(f"{title}; dots are seeds", task.metric.name, tuple(rows))
+            title += "; dots are seeds"
+            yield IntervalChart(title, task.metric.name, tuple(rows), seeds=tuple(task.seeds))
 
 
 def curve_charts(study: StudyFiles, name: str, task: TaskVerdict) -> list[LineChart]:
