@@ -36,7 +36,6 @@ NO_COURSE = (  # error and hint
     "use --set tokens.fit=train, or the course's folder as data.source",
 )
 BYTES = 256
-MOST_BYTES = 256_000_000  # of a tokenizer.json
 
 
 @dataclass(frozen=True)
@@ -141,20 +140,19 @@ class Tokenizer:
     def load(cls, path: Path, facts: dict[str, object] | None = None) -> Tokenizer:
         """Read a tokenizer.json that holds `to_json`. `facts`: those of its fitting, if stored."""
         hint = "restore the file, or fit the tokenizer again"
-        try:
-            if path.stat().st_size > MOST_BYTES:
-                raise BadInput(f"is too large ({path.stat().st_size / 1e6:,.0f} MB)", hint, path=path)
-            inner = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
-        except BadInput:
-            raise
-        except OSError as error:
-            raise BadInput(f"cannot be read ({error.strerror})", hint, path=path) from error
-        except Exception as error:  # the library raises bare Exception
-            raise BadInput(f"is not a valid tokenizer.json ({error})", hint, path=path) from error
+        inner = read_inner(path, hint)
         found = cls(inner, dict(facts or {}))
         if not found.pretrained and inner.token_to_id(PAD) != 0:
             raise BadInput(f"was not written by fairtrial: entry 0 is not {PAD}", hint, path=path)
         return found
+
+
+def read_inner(path: Path, hint: str = "") -> tokenizers.Tokenizer:
+    """A tokenizer.json of anyone's."""
+    try:
+        return tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise BadInput(f"is not a valid tokenizer.json ({error})", hint, path=path) from error
 
 
 def normalisation_of(facts: Mapping[str, object]) -> str:
