@@ -1,8 +1,9 @@
 """Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, commands.md
 from the command line's parser, recipe.md from the fields of a recipe, and the table of a part's methods in
-add-a-part.md; `python docs/build.py NOTEBOOK...` runs notebooks and stores them with
-their outputs; `python docs/build.py PAGE.html` takes the picture at the top of the README, the first screen of a
-study's page (`make demo` makes one), in Debian's chromium. mkdocs calls what begins with `on_page`."""
+add-a-part.md; `python docs/build.py docs/parts.md` writes the page of parts; `python docs/build.py NOTEBOOK...` runs
+notebooks and stores them with their outputs; `python docs/build.py PAGE.html` takes the picture at the top of the
+README, the first screen of a study's page (`make demo` makes one), in Debian's chromium. mkdocs calls what begins with
+`on_page`."""
 
 from __future__ import annotations
 
@@ -339,11 +340,34 @@ def take_picture(page: Path, picture: Path) -> None:
         browser.close()
 
 
+def write_parts(path: Path) -> None:
+    """The page of all parts, plotted and audited, and the plots in a folder of the same name beside it."""
+    from jinja2 import Environment
+
+    import fairtrial as ft
+    from fairtrial.finding import HEADER, KINDS, markdown_row
+    from fairtrial.inspection.catalogue import plot_part
+    from fairtrial.report.plots import image
+
+    entries, passports = ft.catalogue().entries, {}
+    path.with_suffix("").mkdir(exist_ok=True)
+    for entry in entries:
+        passports[entry.name] = ft.audit(entry.name).findings
+        pictures = plot_part(entry.name, causal="pool" not in entry.hooks)
+        (path.with_suffix("") / f"{entry.name}.svg").write_bytes(image(pictures, entry.name, "svg"))
+    template = Environment(trim_blocks=True, lstrip_blocks=True).from_string((HERE / "parts.jinja").read_text())
+    values = {"entries": entries, "passports": passports, "plots": path.stem, "header": HEADER, "kinds": KINDS}
+    path.write_text(template.render(values, markdown_row=markdown_row).rstrip() + "\n")
+
+
 def main() -> None:
     if not sys.argv[1:]:
         for name, write in PAGES.items():
             (HERE / name).write_text(write(), encoding="utf-8")
     for name in sys.argv[1:]:
+        if name.endswith("parts.md"):
+            write_parts(Path(name))
+            continue
         if name.endswith(".html"):
             take_picture(Path(name), HERE / "images" / "verdict.png")
             continue

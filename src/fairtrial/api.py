@@ -843,33 +843,23 @@ def catalogue(
     name: str | type[Part] | None = None,
     *,
     plugins: Sequence[Source] = (),
-    page: Source | None = None,
-    quiet: bool = False,
 ) -> Catalogue:
     """List all parts, or show what one of them is and does.
 
     Args:
         name (PART): A part to show; without it, all are listed.
         plugins: A Python file that adds your own parts.
-        page (FILE.md): Write a Markdown page of all parts, plotted and audited.
-        quiet: Show no progress.
 
     >>> ft.catalogue("alibi").entries[0].claims
     ('sees order', 'by distance alone')
     """
-    from fairtrial.inspection.catalogue import Catalogue, describe, write_page
+    from fairtrial.inspection.catalogue import Catalogue, describe
     from fairtrial.inspection.catalogue import catalogue as describe_all
     from fairtrial.plugins import load_files
 
     load_files(map(Path, plugins))
-    if page is not None and name is not None:
-        raise BadInput("a page is about all parts", "leave out the part's name")
     if name is None:
-        found = Catalogue(tuple(describe_all()))
-        if page is not None:
-            with progress_bar(quiet) as bar:
-                write_page(Path(page), found.entries, bar.show)
-        return found
+        return Catalogue(tuple(describe_all()))
     target = target_of(name)
     chosen = target if isinstance(target, str) else target.name
     return Catalogue((describe(chosen),))

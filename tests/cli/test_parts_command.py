@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.finding import Finding
 from fairtrial.inspection.catalogue import GROUPS, HOOKS, catalogue, describe, first_sentence, group_of
 from fairtrial.model.part import parts
 from sampling import cases
@@ -66,8 +64,6 @@ def test_parts_are_told_to_machines(fairtrial: Call) -> None:
     [
         ("parts rpoe", "no part is called 'rpoe'; did you mean 'rope'?"),
         ("parts --figure x.svg", "nothing to plot"),
-        ("parts --page parts.html", "parts.html: the page is a .md file"),
-        ("parts rope --page parts.md", "--page is about all parts"),
         ("parts --with none.py", "none.py: cannot be read"),
     ],
 )
@@ -108,7 +104,7 @@ def test_the_first_sentence_is_found(text: str, sentence: str) -> None:
 
 @cases("name", parts.list())
 def test_the_page_knows_every_part_as_it_is_today(name: str) -> None:
-    """If this fails, write it again: fairtrial parts --page docs/parts.md"""
+    """If this fails, write it again: python docs/build.py docs/parts.md"""
     entry = describe(name)
     assert f"\n### {name}\n" in PAGE
     kinds = "decoder" if parts.find(name).decoder_only else "encoder, decoder"
@@ -123,29 +119,3 @@ def test_the_page_knows_every_part_as_it_is_today(name: str) -> None:
 
 def test_the_page_knows_no_part_that_is_gone() -> None:
     assert re.findall(r"^### (.*)$", PAGE, flags=re.M) == [entry.name for entry in catalogue()]
-
-
-def test_the_page_is_written_by_the_command(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairtrial.inspection.catalogue.image", lambda pictures, title, kind: title.encode())
-    wrong = Finding(
-        id="M3",
-        name="no future",
-        task="lm",
-        level="red",
-        value=1.0,
-        limit="0",
-        verdict="FAIL",
-        meaning="It reads what comes next.",
-    )
-    monkeypatch.setattr(
-        "fairtrial.inspection.catalogue.audit_part",
-        lambda name: [wrong if name == "reweight" else replace(wrong, verdict="PASS")],
-    )
-    said = fairtrial("parts", "--page", tmp_path / "parts.md", "--json")
-    assert (said.code, said.err) == (0, "")
-    assert [entry["name"] for entry in json.loads(said.out)] == parts.list()
-    assert {path.stem: path.read_text() for path in (tmp_path / "parts").iterdir()} == {n: n for n in parts.list()}
-    page = (tmp_path / "parts.md").read_text()
-    assert "| `rope` | decoder | PASS |" in page
-    assert "| `reweight` | decoder | FAIL | M3 |" in page
-    assert page.count("- M3 no future (decoder): It reads what comes next.") == 1

@@ -127,18 +127,10 @@ def parts(
     encoder: Annotated[bool, Option("--encoder", help="Plot it in an encoder (bidirectional), as all pools.")] = False,
     json: Json = False,
 ) -> None:
-    page = call.given.get("page")
     if figure is not None and "name" not in call.given:
         raise BadInput("nothing to plot", "name a part: fairtrial parts alibi --figure alibi.svg")
-    if page is not None and "name" in call.given:
-        raise BadInput("--page is about all parts", "leave out the part's name")
-    if page is not None and Path(page).suffix != ".md":
-        raise BadInput("the page is a .md file", path=page)
-    listed = call(quiet=json)
-    if json:
-        print(dumps([asdict(entry) for entry in listed.entries]))
-    else:
-        print(f"page: {page}" if page is not None else listed)
+    listed = call()
+    print(dumps([asdict(entry) for entry in listed.entries]) if json else listed)
     if figure is not None:
         from fairtrial.report.plots import write_drawing
 

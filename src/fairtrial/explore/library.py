@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput, FairtrialError
@@ -34,7 +33,7 @@ LIST_SECONDS = 0.25  # a listing takes no longer: what was not read by then foll
 RUNNING_SECONDS = 120.0  # a trial that wrote nothing for so long is not running
 NAME_BYTES = 255
 MOST_HEADLINES = 6  # comparisons of a study in the listing
-MOST_STUDY_TRIALS, MOST_CURVES = 2000, 6
+MOST_STUDY_TRIALS = 2000
 WATCHED = ("trial.json", "result.json", "events.jsonl", "passport.json", "study.toml", "plan.json", "verdict.json")
 
 
@@ -304,23 +303,8 @@ def study_row(folder: Path) -> Row:
     total = len(StudyFiles(folder).plan.trials) or None
     written = max((path.stat().st_mtime for path in folder.glob("trials/*/*/*/*.jsonl")), default=0.0)
     written = max(written, folder.stat().st_mtime)
-    finished = {path.parent for path in done}
-    trials = {path.parent: progress_of(Record(path.parent)) for path in begun if path.parent not in finished}
-    running = {path: told for path, told in trials.items() if told["state"] == "running"}
-    curves = {"/".join(path.parts[-2:]): told["curve"] for path, told in [*running.items()][:MOST_CURVES]}
-    left = study_seconds_left(done, [*running.values()], total) if total else None
     state = "running" if time.time() - written < RUNNING_SECONDS else "unfinished"
-    return row | {"state": state, "total": total, "seconds_left": left, "curves": curves}
-
-
-def study_seconds_left(done: list[Path], running: list[Row], total: int) -> float | None:
-    """At the pace of the trials that are done, with as many at a time as run now."""
-    times = [path.stat().st_mtime - (path.parent / "trial.json").stat().st_mtime for path in done]
-    if not times or not running:
-        return None
-    whole = median(times)
-    shares = [(told["step"] / told["steps"]) if told["steps"] else 0.0 for told in running]
-    return max(0.0, whole * (total - len(done) - sum(shares)) / len(running))
+    return row | {"state": state, "total": total}
 
 
 def level_of(path: Path) -> str:

@@ -10,24 +10,18 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
-from fairtrial.audit.run import audit
-from fairtrial.audit.subject import plans_of_part, subject_of
 from fairtrial.description import Description, Result, Row, Table, row
-from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
-from fairtrial.finding import HEADER, KINDS, Finding, markdown_row
 from fairtrial.model.layers import FeedForward, capture
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import HOOKS, AttentionContext, Part, parts
 from fairtrial.recipe import PartChoice, Shape
-from fairtrial.report.page import environment
-from fairtrial.report.plots import Panel, Picture, draw_pictures, image
+from fairtrial.report.plots import Panel, Picture, draw_pictures
 from fairtrial.rng import seed_for
 
 if TYPE_CHECKING:
@@ -367,22 +361,3 @@ def merged(panels: Sequence[Panel], title: str) -> tuple[Panel, ...]:
 
 def noise(*size: int) -> Tensor:
     return torch.randn(*size, generator=torch.Generator().manual_seed(seed_for(0, "portray")))
-
-
-def write_page(path: Path, entries: Sequence[Entry], on_part: Callable[[str], None] = lambda name: None) -> None:
-    """The page, and the plots in a folder of the same name beside it."""
-    plots, passports = path.with_suffix(""), {}
-    with disk_errors(plots):
-        plots.mkdir(parents=True, exist_ok=True)
-    for entry in entries:
-        on_part(entry.name)
-        passports[entry.name] = audit_part(entry.name)
-        pictures = plot_part(entry.name, causal="pool" not in entry.hooks)
-        write_bytes(plots / f"{entry.name}.svg", image(pictures, entry.name, "svg"))
-    values = {"entries": entries, "passports": passports, "plots": plots.name, "header": HEADER, "kinds": KINDS}
-    text = environment().get_template("parts.md").render(values, markdown_row=markdown_row)
-    write_text(path, text.rstrip() + "\n")
-
-
-def audit_part(name: str) -> list[Finding]:
-    return [finding for plan in plans_of_part(name) for finding in audit(subject_of(plan))]

@@ -9,14 +9,12 @@ from fairtrial.registry import lazy
 if TYPE_CHECKING:
     from fairtrial.report.curves import curves_of as curves_of
     from fairtrial.report.curves import loss_curve as loss_curve
-    from fairtrial.report.page import environment as environment
     from fairtrial.report.plots import figure_bytes as figure_bytes
     from fairtrial.report.plots import our_look as our_look
     from fairtrial.report.study_files import StudyFiles as StudyFiles
 
 EXPORTS = {
     **dict.fromkeys(("curves_of", "loss_curve"), "curves"),
-    "environment": "page",
     **dict.fromkeys(("figure_bytes", "our_look"), "plots"),
     "StudyFiles": "study_files",
 }

@@ -18,7 +18,7 @@ function result(row) {
   if (row.state === "running" || row.state === "unfinished") {
     const done = row.kind === "study" ? `${row.done} of ${row.total ?? "?"} trials` : `step ${row.step}${row.steps ? ` of ${row.steps}` : ""}`;
     const left = row.state === "running" && row.seconds_left != null ? `, ${duration(row.seconds_left)} left` : "";
-    const curves = Object.entries(row.curves || { loss: row.curve || [] }).filter(([, points]) => points.length > 1);
+    const curves = Object.entries({ loss: row.curve || [] }).filter(([, points]) => points.length > 1);
     const series = curves.map(([name, points], at) => ({ name, points, colour: colour(`v${at % 6}`) }));
     const share = row.kind === "study" ? row.done / row.total : row.step / row.steps;
     return el("div", {}, chip(row.state), ` ${done}${left}`,
@@ -108,7 +108,7 @@ export async function show(main) {
       picture: () => { drawResults(); return chart.querySelector("svg"); },
       python: () => `import fairtrial as ft\n\nexplorer = ft.explore(${py(first.folder)})\n`,
       command: () => `fairtrial show ${shell(first.folder)}`,
-      rows: () => visible().map(({ curve, curves, scores, ...row }) => row),
+      rows: () => visible().map(({ curve, scores, ...row }) => row),
       all: visible,
     }),
   );
