@@ -451,8 +451,8 @@ def differences(stored: dict[str, Any], made: dict[str, Any], *, exact: bool) ->
         if len(tensors_now) != len(stored.get("tensors", {})):
             found.append(f"{len(stored.get('tensors', {}))} tensors were there, now {len(tensors_now)}")
     for key in ("files", "names"):
-        before = sorted(renamed(name) for name in stored.get(key, []) if not GONE.match(name))
-        after = sorted(map(renamed, made.get(key, [])))
+        kept = ([name for name in artefact.get(key, []) if not GONE.match(name)] for artefact in (stored, made))
+        before, after = (sorted(map(renamed, names)) for names in kept)
         if before != after:
             found.append(f"{key}: only before {set(before) - set(after)}, only now {set(after) - set(before)}")
     return found
