@@ -16,7 +16,7 @@ from fairtrial.record import Record
 from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
 from fairtrial.report.render import as_text, plain, render
 from fairtrial.report.words import describe_result, describe_trial, learning_notes, score_table
-from fairtrial.results.records import curve_table, describe_record, spark
+from fairtrial.results.records import curve_table, describe_record
 from fairtrial.stored import BaselineScores, ClockEntry, Metrics, TrialResult
 from fairtrial.typed import structure
 
@@ -127,24 +127,10 @@ def test_the_loss_curve_averages_neighbours() -> None:
     assert loss_curve([]).points == ()
 
 
-def test_a_spark_line_rises_and_falls_with_its_curve() -> None:
-    def sparks(*values: float) -> str:
-        return spark(Curve("a", "accuracy", tuple(enumerate(values))))
-
-    assert sparks(*range(8)) == "▁▂▃▄▅▆▇█"
-    assert sparks(2, 1) == "█▁"
-    assert sparks(3) == "▁"
-    assert sparks(5, 5, 5) == "▁▁▁"
-    assert len(sparks(*range(500))) == 10
-    assert sparks(*range(500))[::9] == "▁█"
-    assert sparks(1, float("inf"), 2) == "▁█"
-    assert sparks(float("nan")) == ""
-
-
 def test_a_long_curve_is_told_in_21_rows_with_its_ends() -> None:
     points = tuple((step, step / 1000) for step in range(0, 1001, 10))
     curves = [Curve("train", "accuracy", points), Curve("validation", "accuracy", points[::2])]
-    _, *rows = curve_table(curves).rows
+    rows = curve_table(curves).rows
     steps = [int(row[0].text) for row in rows]
     assert len(steps) == 21
     assert (steps[0], steps[-1]) == (0, 1000)

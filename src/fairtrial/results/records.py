@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ from fairtrial.stored import Metrics, TaskBaselines
 
 T = TypeVar("T")
 MOST_CURVE_ROWS = 21
-SPARKS = "▁▂▃▄▅▆▇█"
 LISTING = ("record", "task", "recipe", "parts", "seed", "test sets")
 SCORES = {  # task: title and y axis of a chart; all but accuracy have a log scale
     "classify": ("Accuracy during training", "share right"),
@@ -231,21 +229,14 @@ def record_charts(record: Record) -> list[LineChart]:
 
 
 def curve_table(curves: Sequence[Curve]) -> Table:
-    """One row for each scored step, one column for each split, sparklines on top."""
+    """One row for each scored step, one column for each split."""
     steps = evenly(sorted({step for curve in curves for step, _ in curve.points}), MOST_CURVE_ROWS)
     values, unit = [dict(curve.points) for curve in curves], curves[0].unit if curves else ""
     form = "{:.1%}" if unit == "accuracy" else "{:.1f}"
-    rows = [row("", *map(spark, curves))] if curves else []
+    rows = []
     for step in steps:
         rows.append(row(str(step), *(form.format(value[step]) if step in value else "" for value in values)))
     return Table(f"curves ({unit}):", ("step", *(curve.name for curve in curves)), tuple(rows))
-
-
-def spark(curve: Curve) -> str:
-    """At most ten blocks that rise and fall with the curve."""
-    chosen = evenly([value for _, value in curve.points if math.isfinite(value)], 10)
-    low, high = min(chosen, default=0.0), max(chosen, default=0.0)
-    return "".join(SPARKS[int((value - low) / (high - low or 1) * 7)] for value in chosen)
 
 
 def evenly(values: Sequence[T], most: int) -> Sequence[T]:
