@@ -199,9 +199,11 @@ def test_show_lists_the_records_of_a_folder(fairtrial: Call, finished_records: d
 
 
 def test_show_works_where_the_terminal_lacks_the_letters(
-    finished_records: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    finished_records: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fairtrial.cli.main import run
+
+    record = shutil.copytree(finished_records["classify"], tmp_path / "né")
 
     class Terminal(io.TextIOWrapper):
         def isatty(self) -> bool:
@@ -209,7 +211,7 @@ def test_show_works_where_the_terminal_lacks_the_letters(
 
     out = Terminal(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)
-    monkeypatch.setattr(sys, "argv", ["fairtrial", "show", str(finished_records["classify"])])
+    monkeypatch.setattr(sys, "argv", ["fairtrial", "show", str(record)])
     with pytest.raises(SystemExit) as ended:
         run()
     out.flush()
