@@ -722,7 +722,9 @@ def audit_data(
     with reading(data) as source, progress_bar(quiet) as bar:
         audits = [audit_data(each, 0, bar.show) for each in recipes_of(source, task, recipe, fields)]
     findings = tuple(finding for audit in audits for finding in audit.findings)
-    return Audit(name_of(data), findings, {audit.task: audit for audit in audits})
+    return Audit(
+        str(data) if isinstance(data, str | Path) else "the data", findings, {audit.task: audit for audit in audits}
+    )
 
 
 def baseline(
@@ -1041,10 +1043,6 @@ def reading(data: DataLike) -> Iterator[str]:
     """A path to data that are needed for a moment only."""
     with TemporaryDirectory(prefix="fairtrial-data-") as folder:
         yield save_dataset(data, Path(folder))
-
-
-def name_of(data: DataLike) -> str:
-    return str(data) if isinstance(data, str | Path) else "the data"
 
 
 def save_dataset(data: DataLike, folder: Path) -> str:

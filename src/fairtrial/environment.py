@@ -156,42 +156,21 @@ def check_memory(needed: float, what: str, hint: str = "") -> None:
         raise BadInput(what, f"take a smaller shape or batch{hint}")
 
 
-class Held(threading.local):
-    """How often this Python thread is inside `use_threads`."""
-
-    depth = 0
-
-
-_held, _lock = Held(), threading.Lock()
-_active, _before = 0, 1  # Python threads inside `use_threads`, and torch's number before the first of them
-
-
 @contextmanager
 def use_threads(threads: int) -> Iterator[None]:
-    """One thread by default: small models are slower with more, and their number decides the last digits.
-
-    torch keeps the number for each Python thread, so two trainings do not disturb each other. But a new Python thread
-    begins with the number that was set last, anywhere: what it had before is what was before all of them."""
-    global _active, _before
+    """One thread by default: small models are slower with more, and their number decides the last digits. torch keeps
+    the number for each Python thread, so two trainings do not disturb each other."""
     if threads > MOST_THREADS:
         raise BadInput(f"at most {MOST_THREADS} threads, got {threads}")
     import torch
 
     keep_freed_memory()
-    with _lock:
-        own = torch.get_num_threads()  # asked first: a thread that was never asked takes what others set later
-        before = _before if _active and not _held.depth else own
-        _before = before if not _active else _before
-        _active += not _held.depth
-        _held.depth += 1
-        torch.set_num_threads(threads)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
     try:
         yield
     finally:
-        with _lock:
-            _held.depth -= 1
-            _active -= not _held.depth
-            torch.set_num_threads(before)
+        torch.set_num_threads(before)
 
 
 def kill_at_parents_end(kill: bool = True) -> None:

@@ -105,6 +105,8 @@ def test_a_command_has_the_options_of_its_function(entry: Command) -> None:
         "encoder",
         "to",
         "out",
+        "figure",
+        "data",
     }
     loading = {"record", "plugins", "resume", "ignore_changes", "print_recipe"}
     assert set(options) <= own | screen | loading

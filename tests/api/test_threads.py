@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +12,6 @@ import torch
 from api_data import SMALL, meet, meeting, reviews_of
 
 import fairtrial as ft
-from fairtrial.environment import use_threads
 from fairtrial.model import layers
 from fairtrial.model.part import build_parts
 from fairtrial.recipe import Shape
@@ -63,38 +61,3 @@ def test_trainings_in_several_threads_give_what_they_give_alone(
         together = list(pool.map(lambda seed: train("together", seed), (0, 1, 2)))
     assert together == alone
     assert torch.equal(torch.get_rng_state(), state), "the caller's own random numbers are not touched"
-
-
-def number_in_a_new_thread() -> int:
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(torch.get_num_threads).result()
-
-
-@pytest.mark.parametrize("first_ends_first", [True, False])
-def test_the_number_of_threads_is_as_before_whoever_ends_first(first_ends_first: bool) -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    inside, leave = threading.Event(), threading.Event()
-    seen: list[int] = []
-
-    def other() -> None:
-        with use_threads(1):
-            inside.set()
-            leave.wait()
-            seen.append(torch.get_num_threads())
-
-    thread = threading.Thread(target=other)
-    try:
-        with use_threads(1):
-            thread.start()
-            inside.wait()
-            if not first_ends_first:
-                leave.set()
-                thread.join()
-            assert torch.get_num_threads() == 1
-        leave.set()
-        thread.join()
-        assert seen == [1]
-        assert torch.get_num_threads() == number_in_a_new_thread() == 2
-    finally:
-        torch.set_num_threads(before)
