@@ -47,7 +47,7 @@ COMMANDS: dict[str, list[str]] = {
     "inspect surprisal": ["inspect", "surprisal", "lm", TEXT],
     "inspect generate": ["inspect", "generate", "lm", "We will", "--tokens", "2"],
     "inspect length": ["inspect", "length", "lm", "--times", "1"],
-    "parts": ["parts", "rope", "--out", "rope.svg"],
+    "parts": ["parts", "rope", "--figure", "rope.svg"],
     "data clean": ["data", "clean", "--data", "{data}", "--out", "cleaned"],
     "puzzle": ["puzzle", "average", "0", "1"],
 }

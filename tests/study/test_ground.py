@@ -40,7 +40,7 @@ def test_running_text_is_cut_into_blocks(tmp_path: Path) -> None:
 
 def test_a_test_set_of_two_blocks_gets_no_verdict_and_that_is_known_before() -> None:
     groups = {"test": tuple(item // 6 for item in range(18))}
-    ground = EvalSets({}, (), {"test": 18, "lines": 18, "pair": 2}, "", groups)
+    ground = EvalSets({}, (), {"test": 18, "lines": 18, "pair": 2}, groups)
     assert not ground.too_few("test")
     assert not ground.too_few("lines")
     assert ground.too_few("pair") == "too little for a verdict: pair has 2 items; test on more text"
