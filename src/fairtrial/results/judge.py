@@ -116,7 +116,7 @@ def judge_results(
     if len(same) == len(variants):  # one network of each, evaluated several times
         tasks = {title: first_seed(task) for title, task in tasks.items()}
         one = True
-    verdict = judge_study(name or results.name, tasks, one_family=True)
+    verdict = judge_study(name or results.name, tasks)
     notes = [*results.notes, *([AVERAGED] if evaluation_seeds else [])]
     if baseline is None:
         other = f"--baseline {variants[1]}, in Python baseline={variants[1]!r}"

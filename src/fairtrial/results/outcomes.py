@@ -40,13 +40,13 @@ class Outcomes:
     name: str
     tasks: Mapping[str, TaskOutcomes]
 
-    def verdict(self, *, one_family: bool = False) -> Verdict:
-        """Judge them as a study does. `one_family`: correct over the comparisons of all tasks together.
+    def verdict(self) -> Verdict:
+        """Judge them as a study does: the comparisons of all tasks are corrected together.
 
         >>> finished.outcomes.verdict().comparisons[0].verdict.value
         'undecided'
         """
-        return judge_study(self.name, self.tasks, one_family=one_family)
+        return judge_study(self.name, self.tasks)
 
     @classmethod
     def join(cls, name: str, several: Mapping[str, Outcomes]) -> Outcomes:

@@ -153,6 +153,9 @@ def comparison_sentence(comparison: Comparison) -> str:
         reasons = "; ".join(reason.text for reason in comparison.reasons)
         lines = [f"{where}{one} cannot be compared with {other}: {reasons}."]
         lines += [f"For reference: {numbers}."] if numbers else []
+    elif comparison.verdict == VerdictKind.UNDECIDED and comparison.reasons and not comparison.too_few_seeds:
+        reasons = "; ".join(reason.text for reason in comparison.reasons)
+        lines = [f"{where}{_outcome(comparison)}: {reasons}. So far: {numbers}."]
     elif comparison.too_few_seeds:
         lines = [f"{where}there are too few seeds to compare {one} with {other}. {NEEDED} So far: {numbers}."]
     else:
@@ -163,8 +166,8 @@ def comparison_sentence(comparison: Comparison) -> str:
                 among = f"among {comparison.family} comparisons chance does that too easily"
                 reason = among if many else f"at this interim look p must be below {comparison.alpha:g}"
                 lines.append(f"The interval excludes zero, but {reason}.")
-            lines.append(_what_it_takes([comparison]))
-    text = " ".join([*lines, *remarks([comparison])])
+            lines.append(_what_it_takes(comparison))
+    text = " ".join(filter(None, [*lines, *remarks(comparison)]))
     return text[0].upper() + text[1:]
 
 
@@ -186,57 +189,41 @@ def level_words(comparison: Comparison) -> str:
     return at + (f" after correction for {comparison.family} comparisons" if comparison.family > 1 else "")
 
 
-def _what_it_takes(comparisons: Sequence[Comparison]) -> str:
-    """What would detect the margin, of comparisons on one or several test sets."""
-    first = comparisons[0]
-    checkpoints = first.question == Question.CHECKPOINTS
-    margin = change(first.metric.name, first.margin, signed=False)
-    detectable = [each.detectable for each in comparisons if each.detectable is not None]
-    sizes = dict.fromkeys(
-        change(first.metric.name, value, signed=False) for value in (min(detectable), max(detectable))
-    )
-    line = f"A {'test' if checkpoints else 'study'} like this detects {' to '.join(sizes)} in 4 of 5 cases"
-    line += level_words(first)
-    more = [each.more_seeds for each in comparisons if each.more_seeds]
-    if more:
-        lows, highs = [each.low for each in more if each.low], [each.high for each in more]
-        seeds = MoreSeeds(min(lows, default=None), None if None in highs else max(filter(None, highs)))
-        roughly = "" if seeds.low is None else "about "  # "more than 100" is rough already
-        line += f"; {roughly}{seeds} more seeds would detect {margin}"
-    needing = [each for each in comparisons if each.more_items is not None]
-    if needing:
-        kind = "test items" if first.groups is None else "groups of test items"
-        items = [two_digits(each.more_items or 0) for each in needing]
-        on = "" if len(comparisons) == 1 else f" on {listed([each.test_set for each in needing])}"
+def _what_it_takes(comparison: Comparison) -> str:
+    """What would detect the margin."""
+    if comparison.detectable is None:
+        return ""
+    name, checkpoints = comparison.metric.name, comparison.question == Question.CHECKPOINTS
+    sizes = change_range(name, *comparison.detectable)
+    line = f"A {'test' if checkpoints else 'study'} like this detects {sizes} in 4 of 5 cases{level_words(comparison)}"
+    margin = change(name, comparison.margin, signed=False)
+    if (more := comparison.more_seeds) is not None:
+        roughly = "" if more.low is None else "about "  # "more than 100" is rough already
+        line += f"; {roughly}{more} more seeds would detect {margin}"
+    if comparison.more_items is not None:
+        kind = "test items" if comparison.groups is None else "groups of test items"
         ever = "" if checkpoints else ", however many seeds"
-        line += f"; detecting {margin}{on} takes at least {listed(list(dict.fromkeys(items)))} {kind}{ever}"
+        line += f"; detecting {margin} takes at least {two_digits(comparison.more_items)} {kind}{ever}"
     return f"{line}."
 
 
-def remarks(comparisons: Sequence[Comparison]) -> list[str]:
-    """What belongs to verdicts that agree: differences too small to matter, accepted faults, unpaired seeds, few
-    items."""
-    lines: dict[str, None] = {}
-    few = []
-    for each in comparisons:
-        low, high = each.difference.low, each.difference.high
-        clear = each.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)
-        if clear and low is not None and high is not None and -each.margin < low and high < each.margin:
-            lines[f"Real, but smaller than {change(each.metric.name, each.margin, signed=False)}."] = None
-        for name, failed in each.accepted_failures.items():
-            checks = ", ".join(failed) or "see its passport"
-            lines[f"Caution: {name} FAILED its passport ({checks}); the failure was accepted."] = None
-        if each.effective_items is not None:
-            if not each.paired:
-                lines["The two share no seeds; they are compared as independent groups."] = None
-            if each.effective_items < FEW_ITEMS:
-                few.append(round(each.effective_items))
-    few = list(dict.fromkeys(few))
-    if few:
-        kind = "groups of test items" if comparisons[0].groups is not None else "test items"
-        rough = "the interval is rough" if len(few) == 1 else "the intervals are rough"
-        lines[f"With so few {kind} ({listed([str(count) for count in few])}), {rough}."] = None
-    return list(lines)
+def remarks(comparison: Comparison) -> list[str]:
+    """What belongs to a verdict: a difference too small to matter, accepted faults, unpaired seeds, few items."""
+    lines = []
+    low, high, margin = comparison.difference.low, comparison.difference.high, comparison.margin
+    clear = comparison.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)
+    if clear and low is not None and high is not None and -margin < low and high < margin:
+        lines.append(f"Real, but smaller than {change(comparison.metric.name, margin, signed=False)}.")
+    for name, failed in comparison.accepted_failures.items():
+        checks = ", ".join(failed) or "see there"
+        lines.append(f"Caution: {name} FAILED its leak audit ({checks}); the failure was accepted.")
+    if comparison.effective_items is not None:
+        if not comparison.paired:
+            lines.append("The two share no seeds; they are compared as independent groups.")
+        if comparison.effective_items < FEW_ITEMS and comparison.question != Question.NEW_RUNS_SAME_ITEMS:
+            kind = "groups of test items" if comparison.groups is not None else "test items"
+            lines.append(f"With so few {kind} ({comparison.effective_items:.0f}), the interval is rough.")
+    return lines
 
 
 def task_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
@@ -260,51 +247,20 @@ def task_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
 
 
 def verdict_sentences(comparisons: Sequence[Comparison]) -> list[str]:
-    """A variant with the same verdict on several test sets gets one sentence, and so do all that have too few seeds."""
+    """One for each variant; one for all that have too few seeds."""
     few = [each for each in comparisons if each.too_few_seeds]
-    groups: defaultdict[tuple[str, str, str], list[Comparison]] = defaultdict(list)
-    for each in comparisons:
-        if not each.too_few_seeds:
-            alike = each.test_set if each.verdict == VerdictKind.NOT_COMPARABLE else each.metric.name
-            groups[each.variant, each.verdict, alike].append(each)
-    lines = [_together(group) if len(group) > 1 else comparison_sentence(group[0]) for group in groups.values()]
+    lines = [comparison_sentence(each) for each in comparisons if not each.too_few_seeds]
     return [*([comparison_sentence(few[0])] if len(few) == 1 else [_too_few(few)] if few else []), *lines]
 
 
 def _too_few(comparisons: Sequence[Comparison]) -> str:
     so_far = [
-        f"{each.variant} {change(each.metric.name, each.difference.estimate)} on {each.test_set}"
+        f"{each.variant} {change(each.metric.name, each.difference.estimate)}"
         for each in comparisons
         if each.difference.estimate is not None
     ]
     head = f"There are too few seeds to judge: {counted(max(each.seeds for each in comparisons), 'seed')}. {NEEDED}"
     return f"{head} So far, against {comparisons[0].baseline}: {'; '.join(so_far)}."
-
-
-def _together(group: Sequence[Comparison]) -> str:
-    first, metric = group[0], group[0].metric
-    changes = [change(metric.name, each.difference.estimate or 0.0) for each in group]
-    ends = [ends_words(each) for each in group]
-    numbers = listed([f"{each} ({interval})" for each, interval in zip(changes, ends, strict=True)])
-    seeds = f"{listed(sorted({str(each.seeds) for each in group}))} seeds"
-    if first.question == Question.CHECKPOINTS:
-        seeds = "one checkpoint of each"
-    counts = [f"{each.items:,}" + ("" if each.subset == "all" else f" {each.subset}") for each in group]
-    items = f"{counts[0]} items each" if len(set(counts)) == 1 else f"{listed(counts)} items"
-    family = counted(first.family, "comparison")
-    tail = f"95% intervals, {_p_of_all(group)} after correction for {family}; {seeds}, {items}"
-    needs = [_what_it_takes(group)] if first.verdict == VerdictKind.UNDECIDED else []
-    where = listed([each.test_set for each in group])
-    name = "" if metric.name == "bits per byte" else f"{metric.name} "
-    return " ".join([f"On {where}, {_outcome(first)}: {name}{numbers} ({tail}).", *needs, *remarks(group)])
-
-
-def _p_of_all(group: Sequence[Comparison]) -> str:
-    """The p-value closest to the other verdict."""
-    p = [each.p_adjusted for each in group if each.p_adjusted is not None]
-    if group[0].verdict in (VerdictKind.BETTER, VerdictKind.WORSE):
-        return "every " + p_words(max(p)).replace("=", "at most")
-    return p_words(min(p)).replace("=", "at least")
 
 
 def learning_sentences(verdict: TaskVerdict) -> list[str]:

@@ -39,6 +39,7 @@ class Question(StrEnum):
     """
 
     NEW_RUNS = "new_runs"
+    NEW_RUNS_SAME_ITEMS = "new_runs_same_items"  # one number per run: this very test set
     CHECKPOINTS = "these_checkpoints"
 
 
@@ -47,6 +48,7 @@ class ReasonCode(StrEnum):
 
     TOO_FEW_SEEDS = "too_few_seeds"
     TOO_FEW_ITEMS = "too_few_items"
+    NO_VARIATION = "no_variation"
     DIFFERENT_ITEMS = "different_items"
     DIFFERENT_TOKENS = "different_tokens"
     DIFFERENT_TEXTS = "different_texts"
@@ -212,7 +214,6 @@ class Comparison(Result):
     reasons: tuple[Reason, ...] = ()
     difference: Interval = Interval()  # for a new seed and new items; of perplexity the logarithm
     p: float | None = None
-    df: float | None = None
     p_adjusted: float | None = None  # Holm's correction over the family
     p_equivalent: float | None = None  # of "the difference is larger than the margin", corrected too
     q: float | None = None  # of an exploratory comparison: false discovery rate
@@ -220,7 +221,7 @@ class Comparison(Result):
     alpha: float = 0.05  # of the look that this is, for the whole family
     margin: float = 0.0  # the smallest difference of interest
     effective_items: float | None = None  # independent items, or groups, of equal size that would say as much
-    detectable: float | None = None  # the difference that a study like this one finds in 4 of 5 cases
+    detectable: tuple[float, float] | None = None  # the difference that a study like this one finds in 4 of 5 cases
     more_seeds: MoreSeeds | None = None  # to detect the margin
     more_items: int | None = None  # without which no number of seeds detects the margin
     accepted_failures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # failed checks that were accepted
@@ -232,7 +233,6 @@ class Comparison(Result):
     relative_error_change: float | None = None  # -0.1: a tenth fewer mistakes
     components: VarianceComponents | None = None
     variance_shares: Mapping[str, float] = field(default_factory=dict)  # of the difference: from seed, item and rest
-    second_opinion: Interval | None = None  # Multi-Bootstrap, conservative; it never decides
 
     @property
     def level(self) -> float:

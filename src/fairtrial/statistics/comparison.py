@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from fairtrial.results.values import (
     FEWEST_SEEDS,
@@ -24,14 +23,16 @@ from fairtrial.results.values import (
 )
 from fairtrial.statistics.crossed import (
     Array,
+    Common,
     Counts,
     Crossed,
     Mask,
+    Strata,
     Z,
+    compare_seeds,
     crossed_t,
     items_t,
     kish,
-    over_items,
     summed,
     wilson,
 )
@@ -44,14 +45,14 @@ from fairtrial.statistics.outcomes import (
     Sums,
     measure,
     measure_by_class,
-    pair,
     same_events,
 )
-from fairtrial.statistics.power import items_needed, more_seeds, seeds_needed, smallest_detectable
+from fairtrial.statistics.power import MOST_SEEDS, detectable_range, items_needed, more_seeds, seeds_needed
+from fairtrial.statistics.spread import Source, dependence_of, share_variance
 
-FEWEST_UNITS = 5  # items, or groups of them, for the interval of a score
-BOOTSTRAP_DRAWS, FEWEST_DRAWS = 2000, 400
-BOOTSTRAP_WORK = 20_000_000  # draws x items: with very many items there are fewer draws
+FEWEST_UNITS = 6  # items, or groups of them, for a verdict
+FEWEST_SCORED = 5  # for the interval of a score
+BETS = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 0.98])  # shares of the largest bet that cannot go broke
 
 
 def subsets(status: Array | None, items: int) -> dict[str, Mask]:
@@ -117,25 +118,22 @@ def score_interval(arrays: Mapping[str, Array]) -> tuple[float, float] | None:
 def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
     """Over seeds and items; with a single seed over items only."""
     seeds, units = sums.values.shape
-    if units < FEWEST_UNITS:  # it would reach from 0 to millions
+    if units < FEWEST_SCORED:  # it would reach from 0 to millions
         return None
     values = sums.linearised()
     mean = float(values.mean())
-    if seeds == 1:
-        variance, df = over_items(values[0], sums.sizes, sums.strata)
-    else:
-        test = crossed_t(values, sums.sizes, sums.strata)
-        variance, df = test.variance, test.df
-    variance, t = variance + sums.unseen, float(stdtrit(df, 0.975))
-    if is_accuracy(metric):
-        share, spread = mean / 100, variance / 100**2
-        if share < 1e-9 or share > 1 - 1e-9:  # t would claim certainty
-            low, high = wilson(round(share), kish(sums.sizes))
-            return 100 * low, 100 * high
-        if seeds == 1:  # as many independent items as vary as much
-            low, high = wilson(share, share * (1 - share) / spread * (Z / t) ** 2)
-            return 100 * low, 100 * high
-    half = t * math.sqrt(variance)
+    layout = sums.sizes, sums.strata
+    test = items_t(values[0], *layout) if seeds == 1 else crossed_t(values, *layout)
+    assert test.item is not None
+    test = replace(test, item=replace(test.item, variance=test.item.variance + sums.unseen))
+    share = mean / 100
+    if is_accuracy(metric) and (share < 1e-9 or share > 1 - 1e-9):  # t would claim certainty
+        low, high = wilson(round(share), kish(sums.sizes))
+        return 100 * low, 100 * high
+    half = test.spread.half_width(0.05) if test.varies else 0.0
+    if is_accuracy(metric) and seeds == 1:  # as many independent items as vary as much
+        low, high = wilson(share, share * (1 - share) * (100 * Z / half) ** 2)
+        return 100 * low, 100 * high
     low, high = mean - half, mean + half
     return (max(0.0, low), min(100.0, high)) if is_accuracy(metric) or metric == "macro-F1" else (low, high)
 
@@ -154,14 +152,15 @@ class Contrast:
     test_set: str
     subset: str  # all, clean or contaminated items
     metric: Metric
-    seeds: int
+    seeds: int  # of the side that has fewer
     items: int
     paired: bool
+    common: tuple[int, ...] = ()  # seeds that both have
     groups: int | None = None  # clusters that the items fall into, if they do
     difference: float | None = None
     test: Crossed | None = None
-    differences: Array | None = None  # linearised [seed unit]
-    sizes: Array | None = None  # how much of the difference each unit is [unit]
+    by_unit: Array | None = None  # the difference of each item or group, which counts by its size [unit]
+    sizes: Array | None = None  # shares of the difference [unit]
     level: float | None = None  # score of the baseline
     question: Question = Question.NEW_RUNS
     not_comparable: tuple[Reason, ...] = ()
@@ -177,32 +176,57 @@ class Contrast:
         return replace(self, not_comparable=(*self.not_comparable, Reason(code, text)))
 
 
+@dataclass(frozen=True)
+class Scored:
+    """Both sides on one test set, and the items of it that count."""
+
+    ours: SetOutcomes
+    theirs: SetOutcomes
+    keep: Mask
+    clusters: Counts | None = None
+
+
 def compare(
     names: tuple[str, str, str, str],
     metric: str,
-    outcomes: tuple[SetOutcomes, SetOutcomes],
-    keep: Mask,
-    clusters: Counts | None = None,
+    sets: Sequence[Scored],
     *,
     question: Question = Question.NEW_RUNS,
 ) -> Contrast:
-    """`names`: variant, baseline, test set, subset. `outcomes`: of the variant, of the baseline."""
-    one, other, paired = pair(*outcomes)
-    kind = one.metric or METRICS[metric]
-    contrast = Contrast(*names, kind, len(one.seeds), int(keep.sum()), paired, question=question)
+    """`names`: variant, baseline, test set, subset. Of several test sets, the mean of their differences."""
+    kind = sets[0].ours.metric or METRICS[metric]
+    one, other = sets[0].ours.seeds, sets[0].theirs.seeds
+    both = tuple(seed for seed in one if seed in other)
+    counted, fewer = sum(int(each.keep.sum()) for each in sets), min(len(one), len(other))
+    contrast = Contrast(*names, kind, fewer, counted, bool(both), both, question=question)
+    for each in sets:
+        contrast, metric = _check_same_question(contrast, metric, each)
+        if contrast.not_comparable and each.ours.items != each.theirs.items:
+            return contrast
+    sums = [
+        (measure(metric, each.ours, each.keep, each.clusters), measure(metric, each.theirs, each.keep, each.clusters))
+        for each in sets
+    ]
+    common = [one.index(seed) for seed in both], [other.index(seed) for seed in both]
+    return _compare_sums(contrast, sums, common, any(each.clusters is not None for each in sets))
+
+
+def _check_same_question(contrast: Contrast, metric: str, scored: Scored) -> tuple[Contrast, str]:
+    """Whether both sides predict the same things, and the metric in which they can be compared."""
+    one, other = scored.ours, scored.theirs
     if one.items != other.items:
         text = f"they were scored on different items ({one.items:,} and {other.items:,})"
-        return contrast.but(ReasonCode.DIFFERENT_ITEMS, text)
-    if metric in LANGUAGE and one.metric is not None and not np.array_equal(one["weight"], other["weight"]):
-        counted = "tokens" if metric == "perplexity" else "bytes"
-        text = f"their items have different numbers of {counted} (weight), so they do not predict the same {counted}"
-        contrast = contrast.but(ReasonCode.DIFFERENT_TOKENS, text)
-    elif metric in LANGUAGE and one.metric is None:
+        return contrast.but(ReasonCode.DIFFERENT_ITEMS, text), metric
+    if metric in LANGUAGE and one.metric is not None and not np.array_equal(one["weight"][0], other["weight"][0]):
+        unit = "tokens" if metric == "perplexity" else "bytes"
+        text = f"their items have different numbers of {unit} (weight), so they do not predict the same {unit}"
+        return contrast.but(ReasonCode.DIFFERENT_TOKENS, text), metric
+    if metric in LANGUAGE and one.metric is None:
         common, reasons = _common_measure(one, other)
         metric = metric if common == "perplexity" else common
-        contrast = replace(contrast, metric=METRICS[metric], not_comparable=reasons)
-    ours, theirs = (measure(metric, side, keep, clusters) for side in (one, other))
-    return _compare_sums(contrast, ours, theirs, clusters)
+        reasons = tuple(reason for reason in reasons if reason not in contrast.not_comparable)
+        return replace(contrast, metric=METRICS[metric], not_comparable=(*contrast.not_comparable, *reasons)), metric
+    return contrast, metric
 
 
 def compare_values(
@@ -213,33 +237,66 @@ def compare_values(
     clusters: Counts | None = None,
     weights: Array | None = None,
 ) -> Contrast:
-    """Any score of items [seed item], by the test that judges a study; `weights` [item] or [seed item]."""
-    counts = np.ones(ours.shape) if weights is None else np.broadcast_to(np.asarray(weights, float), ours.shape)
-    sizes = summed(counts, clusters)
-    counted = sizes.sum(0) > 0
-    sums = [summed(np.where(counts > 0, values, 0.0) * counts, clusters)[:, counted] for values in (ours, theirs)]
-    contrast = Contrast(*names, "", "all", metric, len(ours), ours.shape[1], paired=True)
-    one, other = (Sums(side, sizes[:, counted]) for side in sums)
-    return _compare_sums(contrast, one, other, clusters)
+    """Any score of items [seed item], by the test that judges a study; `weights` [item] or [seed item]. Rows of the
+    same number are pairs."""
+    sides = []
+    for values in (ours, theirs):
+        counts = np.ones(values.shape) if weights is None else np.broadcast_to(np.asarray(weights, float), values.shape)
+        sizes = summed(counts, clusters)
+        counted = sizes.sum(0) > 0
+        sides.append(Sums(summed(np.where(counts > 0, values, 0.0) * counts, clusters)[:, counted], sizes[:, counted]))
+    rows = tuple(range(min(len(ours), len(theirs))))
+    contrast = Contrast(*names, "", "all", metric, len(rows), ours.shape[1], paired=True, common=rows)
+    return _compare_sums(contrast, [(sides[0], sides[1])], (rows, rows), clusters is not None)
 
 
-def _compare_sums(contrast: Contrast, ours: Sums, theirs: Sums, clusters: Counts | None) -> Contrast:
-    seeds, units = ours.values.shape
-    contrast = replace(contrast, groups=None if clusters is None else units)
-    if theirs.values.shape[1] != units or (effective := kish(ours.sizes) if units else 0.0) < 2:
-        kind = "test items" if clusters is None else "groups of test items"
-        uneven = f" of very unequal size, which count as {effective:.1f}" if units > 2 else ""
+def _compare_sums(contrast: Contrast, sums: Sequence[tuple[Sums, Sums]], common: Common, grouped: bool) -> Contrast:
+    units = sum(ours.values.shape[1] for ours, _ in sums)
+    contrast = replace(contrast, groups=units if grouped else None)
+    fewest = min(kish(ours.sizes) if ours.values.size else 0.0 for ours, _ in sums)
+    if any(ours.values.shape[1] != theirs.values.shape[1] for ours, theirs in sums) or fewest < 2:
+        kind = "groups of test items" if grouped else "test items"
+        uneven = f" of very unequal size, which count as {fewest:.1f}" if units > 2 else ""
         return contrast.but(ReasonCode.TOO_FEW_ITEMS, f"too few {kind} to compare on ({units}{uneven})")
-    only_items = contrast.question == Question.CHECKPOINTS
-    values = ours.linearised() - theirs.linearised()  # each with its own weights: tokenizers may count other bytes
+    ours, theirs = (_endpoint([pair[side] for pair in sums]) for side in (0, 1))
+    sizes = np.concatenate([pair[0].sizes / pair[0].sizes.sum() for pair in sums]) / len(sums)
+    strata = None if len(sums) == 1 else Strata(sizes * len(sums), len(sums))
+    by_unit = ours.mean(0) - theirs.mean(0)
+    test = None
+    if contrast.question == Question.CHECKPOINTS:
+        test = items_t(by_unit, sizes, strata)
+    elif contrast.seeds > 1:
+        test = compare_seeds(ours, theirs, common, sizes, strata)
+    levels = [theirs.values.sum(1) / theirs.weights.sum(1) for _, theirs in sums]
     return replace(
         contrast,
-        difference=float(values.mean()),
-        test=crossed_t(values, ours.sizes) if seeds > 1 else items_t(values[0], ours.sizes) if only_items else None,
-        differences=values,
-        sizes=ours.sizes,
-        level=float((theirs.values.sum(1) / theirs.weights.sum(1)).mean()),
+        paired=contrast.paired if test is None else test.paired,
+        difference=float(by_unit.mean()),
+        test=_with_doubt(test, contrast.metric) if test else None,
+        by_unit=by_unit,
+        sizes=sizes,
+        level=float(np.mean([each.mean() for each in levels])),
     )
+
+
+def _endpoint(sums: Sequence[Sums]) -> Array:
+    """Values [seed unit] whose plain mean is the mean over test sets; that test sets differ is no chance."""
+    if len(sums) == 1:
+        return sums[0].linearised()
+    values = [each.linearised() for each in sums]
+    mean = float(np.mean([own.mean() for own in values]))
+    units = sum(own.shape[1] for own in values)
+    return np.concatenate([mean + units / (len(sums) * own.shape[1]) * (own - own.mean()) for own in values], axis=1)
+
+
+def _with_doubt(test: Crossed, metric: Metric) -> Crossed:
+    """Right and wrong answers that never vary look like certainty: they vary at least as if one more item had differed
+    (one of n + 2)."""
+    if not metric.is_accuracy or test.item is None:
+        return test
+    rare = 1 / (test.effective + 2)
+    least = 100**2 * rare * (1 - rare) / (test.effective + 2)
+    return replace(test, item=replace(test.item, variance=max(least, test.item.variance)))
 
 
 def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[Reason, ...]]:
@@ -273,24 +330,38 @@ class Decision:
 
     kind: VerdictKind
     reasons: tuple[Reason, ...] = ()
-    detectable: float | None = None  # difference that this study finds in 80% of cases, at the level that decides
+    detectable: tuple[float, float] | None = None  # difference that this study finds in 80% of cases, a range
     more_seeds: MoreSeeds | None = None  # to add to detect the margin
     more_items: int | None = None  # test items without which no number of seeds detects it
 
 
 def may_be_judged(contrast: Contrast) -> bool:
     """Whether it belongs to the family of claims."""
-    enough = contrast.question == Question.CHECKPOINTS or contrast.seeds >= FEWEST_SEEDS
-    return not contrast.not_comparable and enough
+    return not contrast.not_comparable and not _too_little(contrast)
 
 
 def p_equivalent(contrast: Contrast, margin: float) -> float:
-    """Two one-sided tests (Schuirmann 1987): the p-value of "the difference is larger than the margin"."""
+    """The p-value of "the difference is larger than the margin": two one-sided tests (Schuirmann 1987). Right and wrong
+    answers also need enough items to have seen rare ones."""
     test = contrast.test
     assert test is not None
-    if test.variance == 0 and contrast.metric.is_accuracy:  # looks like certainty, but is not
-        return (1 - min(1.0, margin / 100)) ** test.effective
-    return test.p_above(margin - abs(test.difference))
+    p = test.p_above(margin - abs(test.difference))
+    if contrast.metric.is_accuracy and contrast.by_unit is not None and contrast.sizes is not None:
+        p = max(p, p_bounded(contrast.by_unit, 100 * len(contrast.sizes) * float(contrast.sizes.max()), margin))
+    return p
+
+
+def p_bounded(values: Array, limit: float, margin: float) -> float:
+    """Of "the mean is at least `margin` away from zero", for independent values between -`limit` and `limit`, whatever
+    their distribution: bets against it that cannot win on average (Waudby-Smith and Ramdas 2024)."""
+    evidence = []
+    for values_ in (values, -values):
+        room = 1 - margin / limit  # between the margin and the limit
+        if room <= 0:
+            return 1.0
+        steps = 1 - BETS[:, None] / room * (values_ - margin) / limit
+        evidence.append(float(np.exp(np.log(np.maximum(steps, 1e-12)).sum(1)).mean()))
+    return min(1.0, 1 / max(1e-300, min(evidence)))
 
 
 def decide(
@@ -306,30 +377,54 @@ def decide(
     the contrast's unit."""
     if contrast.not_comparable:
         return Decision(VerdictKind.NOT_COMPARABLE, contrast.not_comparable)
-    test, level = contrast.test, alpha / max(1, family)
-    never_differed = test is not None and test.variance == 0 and contrast.metric.is_accuracy
-    if test is None:
-        detectable = None
-    elif never_differed:  # up to so many points of all such items may still differ
-        detectable = 100 * (1 - level ** (1 / test.effective))
-    else:
-        detectable = smallest_detectable(test, level)
+    test, family = contrast.test, max(1, family)
+    detectable = None if test is None or not test.varies else detectable_range(test, alpha / family)
     undecided = Decision(VerdictKind.UNDECIDED, detectable=detectable)
-    if not may_be_judged(contrast) or test is None or p_adjusted is None:
-        return replace(undecided, reasons=(Reason(ReasonCode.TOO_FEW_SEEDS, f"a verdict needs {FEWEST_SEEDS} seeds"),))
-    if p_adjusted < alpha:
+    if reasons := _too_little(contrast):
+        return replace(undecided, reasons=reasons)
+    assert test is not None
+    if p_adjusted is not None and p_adjusted < alpha:
         return replace(undecided, kind=VerdictKind.BETTER if contrast.gain > 0 else VerdictKind.WORSE)
-    if (p_equivalent(contrast, margin) if p_equivalent_adjusted is None else p_equivalent_adjusted) < alpha:
+    if p_equivalent_adjusted is not None and p_equivalent_adjusted < alpha:
         return replace(undecided, kind=VerdictKind.EQUIVALENT)
-    of_such_sizes = test.items / test.effective
-    if never_differed:
-        needed = math.log(level) / math.log1p(-margin / 100) * of_such_sizes if margin else 0
-        return replace(undecided, more_items=math.ceil(needed) if margin else None)
-    seeds_help = seeds_needed(test.components, test.effective, margin, level) is not None
+    if test.item is None:
+        return undecided
+    seeds_help = seeds_needed(test.components, test.effective, margin, alpha, family) is not None
     if contrast.question == Question.NEW_RUNS and seeds_help:
-        return replace(undecided, more_seeds=more_seeds(test, margin, level))
-    items = items_needed(test.components, margin, level)
-    return replace(undecided, more_items=items and math.ceil(items * of_such_sizes))
+        return replace(undecided, more_seeds=more_seeds(test, margin, alpha, family))
+    items = items_needed(test.components, MOST_SEEDS, margin, alpha, family)
+    return replace(undecided, more_items=items and math.ceil(items * test.items / test.effective))
+
+
+def _too_little(contrast: Contrast) -> tuple[Reason, ...]:
+    """Why nothing may be claimed, whatever the p-value."""
+    test = contrast.test
+    if contrast.question != Question.CHECKPOINTS and contrast.seeds < FEWEST_SEEDS:
+        return (Reason(ReasonCode.TOO_FEW_SEEDS, f"a verdict needs {FEWEST_SEEDS} seeds"),)
+    if test is None or (test.item is not None and test.items < FEWEST_UNITS):
+        kind = "test items" if contrast.groups is None else "groups of test items"
+        return (Reason(ReasonCode.TOO_FEW_ITEMS, f"a verdict needs {FEWEST_UNITS} {kind}"),)
+    if not test.varies:
+        text = "every seed and every item gives the same difference, so nothing is known of new ones"
+        return (Reason(ReasonCode.NO_VARIATION, text),)
+    return ()
+
+
+def share_seed_variance(contrasts: Sequence[Contrast]) -> list[Contrast]:
+    """Comparisons in one metric learn from one another how much seeds vary."""
+    shared = dict[int, Contrast](enumerate(contrasts))
+    for metric in dict.fromkeys(each.metric.name for each in contrasts):
+        own = {n: each for n, each in shared.items() if each.metric.name == metric}
+        tests = {n: each.test for n, each in own.items() if each.test and each.test.seed and each.test.seed.variance}
+        if len(tests) < 2:
+            continue
+        aligned = len({own[n].common for n in tests}) == 1
+        rows = [test.by_seed if aligned and len(test.by_seed) == test.seeds else None for test in tests.values()]
+        sources = [Source(test.seed.variance * test.seeds, test.seed.df) for test in tests.values() if test.seed]
+        for n, (values, weights) in zip(tests, share_variance(sources, dependence_of(rows)), strict=True):
+            test = replace(tests[n], shared=(values / tests[n].seeds, weights))
+            shared[n] = replace(own[n], test=test)
+    return list(shared.values())
 
 
 class Judged(NamedTuple):
@@ -350,20 +445,3 @@ def decide_family(contrasts: Sequence[Contrast], margins: Sequence[float], alpha
         decision = decide(contrast, p, alpha, margins[n], family=len(tests), p_equivalent_adjusted=also)
         judged.append(Judged(decision, p, also, len(tests)))
     return judged
-
-
-def multi_bootstrap(differences: Array, level: float = 0.95) -> tuple[float, float]:
-    """Percentile interval of the mean of `differences` [seed item], resampling seeds and items (Multi-Bootstrap, Sellam
-    and others 2022), always with the same random numbers. It counts the residual about three times (Owen 2007), so it
-    is conservative where items dominate, and too narrow with few seeds where seeds do: it never decides a verdict."""
-    rng = np.random.default_rng(20_220_301)
-    seeds, items = differences.shape
-    draws = min(BOOTSTRAP_DRAWS, max(FEWEST_DRAWS, BOOTSTRAP_WORK // items))
-    sums = [_resample(rng, seeds) @ differences @ _resample(rng, items) for _ in range(draws)]
-    low, high = np.quantile(sums, [(1 - level) / 2, (1 + level) / 2]) / (seeds * items)
-    return float(low), float(high)
-
-
-def _resample(rng: np.random.Generator, size: int) -> Counts:
-    """How often each of `size` things is drawn in `size` draws with replacement."""
-    return np.bincount(rng.integers(0, size, size), minlength=size)

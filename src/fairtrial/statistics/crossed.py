@@ -1,23 +1,28 @@
 """The crossed t-test: would the difference also hold for a new seed and a new test item of the same kind?
 
 Every seed scores every item, so a difference [seed item] is mean + seed effect + item effect + residual. A two-way
-analysis of variance estimates how much each contributes; Satterthwaite's degrees of freedom make the t interval valid
-for few seeds. Weighted means (tokens per document) enter through the ratio estimator, macro-F1 by jackknife values.
-Units of unequal size (groups of items, documents) count by their effective number.
+analysis of variance estimates how much each contributes, and `spread` says how well they are known. Weighted means
+(tokens per document) enter through the ratio estimator, macro-F1 by jackknife values. Units of unequal size (groups of
+items, documents) count by their effective number.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri, stdtr, stdtrit  # scipy.stats takes most of a second to import
+from scipy.special import ndtri, stdtrit
 
 from fairtrial.results.values import VarianceComponents
+from fairtrial.statistics.spread import Array, Source, Spread, combine
 
 Z = float(ndtri(0.975))
-Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+FEWEST_PAIRS = 4  # fewer seeds that both sides have are taken as independent
+LEAST_SQUARE = 0.1  # of the rest: few seeds on few items agree by chance
+Common = tuple[Sequence[int], Sequence[int]]  # rows of both sides that have the same seed
 Counts = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
@@ -30,22 +35,34 @@ class Strata:
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Crossed:
     """A mean over seeds and units (items, or groups of items), and its uncertainty."""
 
     difference: float
-    variance: float  # of the difference
-    df: float
-    components: VarianceComponents
-    seed_square: float  # mean square of seeds, with seeds - 1 degrees of freedom
-    by_seed: Array  # mean of each seed
+    seed: Source | None  # None: one network, the question is about new items only
+    item: Source | None  # None: one number per run, the question is about new runs only
+    rest: float  # what seeds and items do not explain; `seed` and `item` both hold it
+    by_seed: Array  # mean of each seed that both sides have
+    seeds: float  # pairs of runs that would say as much
     items: int  # units
     effective: float  # units of equal weight that would say as much
+    paired: bool = True
+    shared: tuple[Array, Array] | None = None  # what other comparisons of the study say of the seeds' variance
+
+    @cached_property
+    def spread(self) -> Spread:
+        if self.seed is None or self.item is None:
+            alone = self.seed or self.item
+            assert alone is not None
+            if self.shared is None:
+                return Spread(np.array([alone.variance]), np.ones(1), alone.df)
+            return Spread(*self.shared)
+        return combine(self.shared or self.seed.nodes(), self.item, self.rest)
 
     @property
-    def seeds(self) -> int:
-        return len(self.by_seed)
+    def variance(self) -> float:
+        return self.spread.variance
 
     @property
     def error(self) -> float:
@@ -53,13 +70,32 @@ class Crossed:
         return math.sqrt(self.variance)
 
     @property
+    def varies(self) -> bool:
+        """Whether anything varies at all; else nothing can be said of new seeds and items."""
+        return any(source is not None and source.variance > 0 for source in (self.seed, self.item))
+
+    @property
     def p(self) -> float:
         """Two-sided."""
-        return 2 * self.p_above(abs(self.difference)) if self.variance else float(self.difference == 0)
+        return min(1.0, 2 * self.spread.tail(abs(self.difference))) if self.varies else 1.0
 
     def p_above(self, size: float) -> float:
         """One-sided: the chance of a mean above `size` where the truth is 0."""
-        return float(stdtr(self.df, -size / self.error)) if self.variance else float(size <= 0)
+        return self.spread.tail(size) if self.varies else 1.0
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        half = self.spread.half_width(1 - level) if self.varies else 0.0
+        return self.difference - half, self.difference + half
+
+    @property
+    def components(self) -> VarianceComponents:
+        """Of one seed's outcome on one item."""
+        seed, item = (0.0 if source is None else source.variance for source in (self.seed, self.item))
+        return VarianceComponents(
+            seed=max(0.0, seed - self.rest) * self.seeds,
+            item=max(0.0, item - self.rest) * self.effective,
+            rest=self.rest * self.seeds * self.effective,
+        )
 
     @property
     def variance_shares(self) -> dict[str, float]:
@@ -69,30 +105,88 @@ class Crossed:
         whole = sum(parts.values())
         return {name: part / whole if whole else 0.0 for name, part in parts.items()}
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        half = float(stdtrit(self.df, 0.5 + level / 2)) * self.error
-        return self.difference - half, self.difference + half
-
 
 def crossed_t(values: Array, weights: Array | None = None, strata: Strata | None = None) -> Crossed:
     """`values` [seed unit], at least 2 x 2, `linearised`: their plain mean is the estimate. `weights` [unit]: how much
     of the estimate each unit is. With equal weights this is the two-way analysis of variance."""
-    seeds, units = values.shape
+    return compare_seeds(values, values[:0], ((), ()), weights, strata)
+
+
+def compare_seeds(
+    ours: Array, theirs: Array, common: Common, weights: Array | None = None, strata: Strata | None = None
+) -> Crossed:
+    """The mean of all seeds of `ours` [seed unit] less that of all seeds of `theirs` (none: the mean of `ours`)."""
+    units = ours.shape[1]
     shares = np.full(units, 1 / units) if weights is None else weights / weights.sum()
-    mean, by_seed, by_unit = float(values.mean()), values.mean(1), values.mean(0)
-    rest = values - by_unit - units * shares * (by_seed[:, None] - mean)
     leverage, effective = leverage_of(shares, strata)
-    count = seeds * effective
-    seed_square = count * float(by_seed.var(ddof=1)) / seeds
-    unit_square = count * float(((by_unit - mean) ** 2 / leverage).sum()) / units**2
-    rest_square = count * float((rest**2 / leverage).sum()) / units**2 / (seeds * (seeds - 1))
-    variance, df = pooled(seed_square, unit_square, rest_square, seeds, effective)
-    components = VarianceComponents(
-        seed=max(0.0, (seed_square - rest_square) / effective),
-        item=max(0.0, (unit_square - rest_square) / seeds),
-        rest=rest_square,
+    groups, pairs, paired = _groups(ours, theirs, common)
+    variances = [_over_seeds(every, shares, leverage) for every, _ in groups]
+    counts = [len(rows) for _, rows in groups]
+    seed = _summed(
+        [
+            Source(count * variance, len(every) - 1)
+            for count, (variance, _), (every, _) in zip(counts, variances, groups, strict=True)
+        ]
     )
-    return Crossed(mean, variance, df, components, seed_square, by_seed, units, effective)
+    rest = sum(count * own for count, (_, own) in zip(counts, variances, strict=True))
+    by_unit = np.sum([rows.sum(0) for _, rows in groups], axis=0)
+    mean = float(by_unit.mean())
+    return Crossed(
+        difference=mean,
+        seed=Source(max(LEAST_SQUARE * rest, seed.variance), seed.df),
+        item=Source(float(((by_unit - mean) ** 2 / leverage).sum()) / units**2, effective - 1),
+        rest=rest,
+        by_seed=_by_seed(ours, theirs, common),
+        seeds=pairs,
+        items=units,
+        effective=effective,
+        paired=paired,
+    )
+
+
+def _groups(ours: Array, theirs: Array, common: Common) -> tuple[list[tuple[Array, Array]], float, bool]:
+    """Independent groups of runs, scaled so that the difference is the sum over all: rows that estimate a variance and
+    rows that add to the difference [seed unit]. Runs of the same seed are paired, all others are independent of one
+    another, so their order and names do not matter. Also: pairs of runs that would say as much, and whether any are
+    paired."""
+    if not len(theirs):
+        return [(ours / len(ours), ours / len(ours))], len(ours), True
+    one, other = ours / len(ours), -theirs / len(theirs)
+    first, second = (np.asarray(rows, int) for rows in common)
+    paired = len(first) >= FEWEST_PAIRS
+    if not paired:
+        first, second = first[:0], second[:0]
+    both = one[first] + other[second]
+    kinds = (both, both), (one, np.delete(one, first, 0)), (other, np.delete(other, second, 0))
+    pairs = 2 / (1 / len(ours) + 1 / len(theirs))
+    return [(every, rows) for every, rows in kinds if len(rows)], pairs, paired
+
+
+def _by_seed(ours: Array, theirs: Array, common: Common) -> Array:
+    """The difference of each seed that both have."""
+    if not len(theirs):
+        return ours.mean(1)
+    first, second = (list(rows) for rows in common)
+    return ours[first].mean(1) - theirs[second].mean(1)
+
+
+def _over_seeds(values: Array, shares: Array, leverage: Array) -> tuple[float, float]:
+    """Variance of a seed's mean, and what of it is left without the seeds' own effect."""
+    seeds, units = values.shape
+    if seeds < 2:
+        return 0.0, 0.0
+    by_seed = values.mean(1)
+    rest = values - values.mean(0) - units * shares * (by_seed[:, None] - by_seed.mean())
+    return float(by_seed.var(ddof=1)), float((rest**2 / leverage).sum()) / units**2 / (seeds - 1)
+
+
+def _summed(sources: Sequence[Source]) -> Source:
+    """Of independent groups, by Satterthwaite's degrees of freedom."""
+    if len(sources) == 1:
+        return sources[0]
+    whole = sum(each.variance for each in sources)
+    squares = sum(each.variance**2 / max(1, each.df) for each in sources)
+    return Source(whole, whole**2 / squares if squares else float(sum(each.df for each in sources)))
 
 
 def leverage_of(shares: Array, strata: Strata | None = None) -> tuple[Array, float]:
@@ -112,34 +206,38 @@ def kish(weights: Array) -> float:
     return float(weights.sum()) ** 2 / float((weights**2).sum())
 
 
-def over_items(values: Array, weights: Array, strata: Strata | None = None) -> tuple[float, float]:
-    """Variance of the mean of one seed's `linearised` values [unit], and its degrees of freedom."""
+def over_items(values: Array, weights: Array, strata: Strata | None = None) -> Source:
+    """What the items add to the variance of the mean of one network's `linearised` values [unit]."""
     leverage, effective = leverage_of(weights / weights.sum(), strata)
-    return float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2, effective - 1
+    return Source(float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2, effective - 1)
 
 
-def items_t(values: Array, weights: Array) -> Crossed:
+def items_t(values: Array, weights: Array, strata: Strata | None = None) -> Crossed:
     """One trained network: would the mean of its `linearised` values [unit] also hold for new items? New trainings are
     another question."""
-    variance, df = over_items(values, weights)
-    mean, effective = float(values.mean()), df + 1
-    components = VarianceComponents(seed=0.0, item=variance * effective, rest=0.0)
-    return Crossed(mean, variance, df, components, 0.0, np.array([mean]), len(values), effective)
+    item, mean = over_items(values, weights, strata), float(values.mean())
+    return Crossed(mean, None, item, 0.0, np.array([mean]), 1, len(values), item.df + 1)
 
 
-def pooled(seed: float, item: float, rest: float, seeds: int, items: float) -> tuple[float, float]:
-    """Variance of the grand mean and its degrees of freedom, from mean squares. A source with a mean square no larger
-    than the residual's is taken as not varying, else its negative estimate would shrink the interval."""
-    count = seeds * items
-    if seed <= rest and item <= rest:
-        return rest / count, (seeds - 1) * (items - 1)
-    if seed <= rest:
-        return item / count, items - 1
-    if item <= rest:
-        return seed / count, seeds - 1
-    total = seed + item - rest
-    squares = seed**2 / (seeds - 1) + item**2 / (items - 1) + rest**2 / ((seeds - 1) * (items - 1))
-    return total / count, total**2 / squares
+def runs_t(ours: Array, theirs: Array, common: Common, resolution: float = 0.0) -> Crossed:
+    """One number per run [seed]: would the difference of the means also hold for new runs on this test set? Paired t
+    where both sides have the same seeds, Welch's otherwise. `resolution`: of the last digit that is told."""
+    groups, pairs, paired = _groups(ours[:, None], theirs[:, None], common)
+    seed = _summed(
+        [Source(len(rows) * float(every.var(ddof=1)), len(every) - 1) for every, rows in groups if len(every) > 1]
+    )
+    least = (1 / len(ours) + (1 / len(theirs) if len(theirs) else 0.0)) * resolution**2 / 12
+    return Crossed(
+        difference=float(sum(rows.sum() for _, rows in groups)),
+        seed=Source(max(least, seed.variance), seed.df),
+        item=None,
+        rest=0.0,
+        by_seed=_by_seed(ours[:, None], theirs[:, None], common),
+        seeds=pairs,
+        items=1,
+        effective=1.0,
+        paired=paired,
+    )
 
 
 def linearised(sums: Array, weights: Array) -> Array:
@@ -201,7 +299,7 @@ def paired_change(before: Mask, after: Mask, groups: Counts | None = None) -> tu
     if groups is not None:
         change = after.astype(float) - before
         sums, sizes = summed(change[None], groups), summed(np.ones_like(change)[None], groups)
-        spread, df = over_items(linearised(sums, sizes)[0], sizes[0])
-        variance, t = max(variance, spread), float(stdtrit(df, 0.975))
+        items = over_items(linearised(sums, sizes)[0], sizes[0])
+        variance, t = max(variance, items.variance), float(stdtrit(items.df, 0.975))
     centre, half = (gains - losses) / count, t * math.sqrt(variance)
     return max(-1.0, float(centre - half)), min(1.0, float(centre + half))

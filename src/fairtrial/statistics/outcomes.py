@@ -92,22 +92,16 @@ def stack_outcomes(by_seed: Mapping[int, Mapping[str, Array]], where: str = "out
     return SetOutcomes(seeds, arrays)
 
 
-def pair(one: SetOutcomes, other: SetOutcomes) -> tuple[SetOutcomes, SetOutcomes, bool]:
-    """Rows that belong together: the seeds that both have; if they share none, paired by order."""
-    shared = tuple(seed for seed in one.seeds if seed in other.seeds)
-    if shared:
-        return one.rows(shared), other.rows(shared), True
-    count = min(len(one.seeds), len(other.seeds))
-    return one.rows(one.seeds[:count]), other.rows(other.seeds[:count]), False
-
-
 def same_events(one: SetOutcomes, other: SetOutcomes) -> bool:
     """Whether two language models predict the same tokens, so that their perplexities answer one question."""
-    one, other, paired = pair(one, other)
+    common = tuple(seed for seed in one.seeds if seed in other.seeds)
+    if common:
+        one, other = one.rows(common), other.rows(common)
     ours, theirs = one.vocabulary, other.vocabulary
     if ours and theirs:  # without shared seeds, vocabularies of the same settings differ by chance only
-        return ours.fingerprints == theirs.fingerprints if paired else ours.settings == theirs.settings
-    return all(np.array_equal(one[name], other[name]) for name in ("tokens", "unknown"))
+        return ours.fingerprints == theirs.fingerprints if common else ours.settings == theirs.settings
+    pairs = ((one[name], other[name]) for name in ("tokens", "unknown"))
+    return all(np.array_equal(a, b) if common else (a == b[:1]).all() and (b == a[:1]).all() for a, b in pairs)
 
 
 Outcomes = dict[str, dict[str, SetOutcomes]]  # name -> test set -> outcomes
@@ -128,6 +122,7 @@ class TaskOutcomes:
     audits: Mapping[str, AuditSummary] = field(default_factory=dict)  # by variant
     unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
     question: Question = Question.NEW_RUNS  # of checkpoints, one network of each: only about new items
+    endpoint: str | None = None  # the test set that decides; None: the mean of all
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
     training: Mapping[str, Mapping[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
     contexts: dict[str, float] = field(default_factory=dict)  # test set -> least share of a length that a token sees

@@ -5,83 +5,107 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from scipy.special import chdtri, gammaln, nctdtrinc, ndtri, stdtrit
+from scipy.special import nctdtrinc, ndtri, stdtrit
 
 from fairtrial.errors import BadInput
 from fairtrial.results.sentences import change_range
 from fairtrial.results.values import Comparison, MoreSeeds, VarianceComponents
-from fairtrial.statistics.crossed import Crossed, pooled
+from fairtrial.statistics.crossed import Crossed
 from fairtrial.statistics.multiplicity import ALPHA
+from fairtrial.statistics.spread import EQUALLY_NOISY, Source, Spread, combine
 
 POWER = 0.80
 STEPS = (5, 10, 20, 40, 80)  # seeds to add
-MOST_SEEDS = 1_000_000
+MOST_SEEDS, MOST_ITEMS = 1_000_000, 1_000_000_000
+CAUTIOUS = 0.8  # the upper end of what is stated: variances are as large as this share of what they may be
 
 
-def reach(variance: float, df: float, alpha: float) -> float:
-    """The smallest difference that 80% of studies find."""
-    return noncentrality(df, alpha) * math.sqrt(variance)
+def reach(spread: Spread, alpha: float, variance: float | None = None) -> float:
+    """The smallest difference that 80% of studies find, if the variance is `variance`; else as it is estimated."""
+    error = math.sqrt(spread.variance)
+    if not error:
+        return 0.0
+    limit = spread.half_width(alpha) / error
+    return noncentrality(limit, alpha) * (error if variance is None else math.sqrt(variance))
 
 
-def noncentrality(df: float, alpha: float) -> float:
-    """How many standard errors it is from zero: that of the noncentral t distribution."""
-    if df > 10_000:
-        return float(ndtri(1 - alpha / 2) + ndtri(POWER))
-    return float(nctdtrinc(df, 1 - POWER, stdtrit(df, 1 - alpha / 2)))
+@lru_cache(maxsize=4096)
+def noncentrality(limit: float, alpha: float) -> float:
+    """How many standard errors it is from zero, where a claim takes `limit` of them: by the noncentral t distribution
+    with the degrees of freedom whose limit it is."""
+    if limit <= float(stdtrit(10_000, 1 - alpha / 2)):
+        return limit + float(ndtri(POWER))
+    low, high = 0.0, math.log(10_000)  # log of the degrees of freedom
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if stdtrit(math.exp(middle), 1 - alpha / 2) > limit else (low, middle)
+    return float(nctdtrinc(math.exp(high), 1 - POWER, limit))
 
 
-def smallest_detectable(test: Crossed, alpha: float) -> float:
-    """`reach` from an estimated variance. Its root is too small on average, by `root`; once more that factor makes up
-    for studies that by chance see too little variance: their power is still above 75%."""
-    half = test.df / 2
-    root = math.exp(gammaln(half + 0.5) - gammaln(half)) / math.sqrt(half)
-    return reach(test.variance, test.df, alpha) / root**2
+def detectable_range(test: Crossed, alpha: float) -> tuple[float, float]:
+    """The smallest difference that a study like this one finds in 80% of cases: if the variances are small, and if they
+    are large, given what was measured."""
+    low, high = (test.spread.quantile(share) for share in (1 - CAUTIOUS, CAUTIOUS))
+    return reach(test.spread, alpha, low), reach(test.spread, alpha, high)
 
 
-def reach_of(components: VarianceComponents, seeds: int, items: float, alpha: float) -> float:
-    """`reach` for another number of seeds and items."""
-    seed = items * components.seed + components.rest
-    item = seeds * components.item + components.rest
-    return reach(*pooled(seed, item, components.rest, seeds, items), alpha)
+def planned_spread(components: VarianceComponents, seeds: int, items: float, family: int = 1) -> Spread:
+    """What a study of so many seeds and items will know of its variance; comparisons share that of seeds."""
+    rest = components.rest / (seeds * items)
+    independent = 1 / (1 / family + (1 - 1 / family) * EQUALLY_NOISY)
+    seed = Source(components.seed / seeds + rest, (seeds - 1) * independent)
+    return combine(seed.nodes(), Source(components.item / items + rest, max(1.0, items - 1)), rest)
 
 
-def seeds_needed(components: VarianceComponents, items: float, least: float, alpha: float) -> int | None:
+def reach_of(components: VarianceComponents, seeds: int, items: float, alpha: float, family: int = 1) -> float:
+    """`reach` for a number of seeds and items. `alpha`: of the whole family."""
+    return reach(planned_spread(components, seeds, items, family), alpha / family)
+
+
+def seeds_needed(
+    components: VarianceComponents, items: float, least: float, alpha: float, family: int = 1
+) -> int | None:
     """Total seeds that detect a difference of `least`; None where no number is enough."""
-    if least <= 0 or components.item / items >= (least / noncentrality(items - 1, alpha)) ** 2:
+    return _fewest(lambda seeds: reach_of(components, seeds, items, alpha, family) <= least, 2, MOST_SEEDS, least)
+
+
+def items_needed(components: VarianceComponents, seeds: int, least: float, alpha: float, family: int = 1) -> int | None:
+    """Test items that detect a difference of `least` with so many seeds; None where no number is enough."""
+    return _fewest(lambda items: reach_of(components, seeds, items, alpha, family) <= least, 6, MOST_ITEMS, least)
+
+
+def _fewest(enough: Callable[[int], bool], fewest: int, most: int, least: float) -> int | None:
+    """The smallest number that is enough, by doubling and bisection."""
+    if least <= 0 or not enough(most):
         return None
-    high = 2
-    while reach_of(components, high, items, alpha) > least:
+    high = fewest
+    while not enough(high):
         high *= 2
-        if high > MOST_SEEDS:
-            return None
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if reach_of(components, middle, items, alpha) > least else (low, middle)
-    return max(2, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return max(fewest, high)
 
 
-def items_needed(components: VarianceComponents, least: float, alpha: float) -> int | None:
-    """Test items without which no number of seeds detects a difference of `least`."""
-    return math.ceil(components.item / (least / noncentrality(math.inf, alpha)) ** 2) if least > 0 else None
-
-
-def more_seeds(test: Crossed, least: float, alpha: float) -> MoreSeeds | None:
-    """Seeds to add until `least` is detected, from the 80% chi-square interval of the seeds' mean square; None where
-    more seeds cannot help, or are not needed."""
-    middle = seeds_needed(test.components, test.effective, least, alpha)
-    if middle is None or middle <= test.seeds:
+def more_seeds(test: Crossed, least: float, alpha: float, family: int = 1) -> MoreSeeds | None:
+    """Seeds to add until `least` is detected, if seeds vary little and if they vary much; None where more seeds cannot
+    help, or are not needed."""
+    if test.seed is None or test.item is None:
         return None
-    df = test.seeds - 1
-    bounds: list[int | None] = []
-    for tail in (0.1, 0.9):
-        square = df / float(chdtri(df, tail)) * test.seed_square
-        components = replace(test.components, seed=max(0.0, (square - test.components.rest) / test.effective))
-        needed = seeds_needed(components, test.effective, least, alpha) or math.inf
-        bounds.append(next((step for step in STEPS if needed - test.seeds <= step), None))
+    seeds, (values, weights) = math.floor(test.seeds), test.shared or test.seed.nodes()
+    middle = seeds_needed(test.components, test.effective, least, alpha, family)
+    if middle is None or middle <= seeds:
+        return None
+    over_seeds, bounds = Spread(values, weights), list[int | None]()
+    for share in (0.1, 0.9):
+        own = max(0.0, over_seeds.quantile(share) - test.rest) * test.seeds
+        needed = seeds_needed(replace(test.components, seed=own), test.effective, least, alpha, family) or math.inf
+        bounds.append(next((step for step in STEPS if needed - seeds <= step), None))
     return MoreSeeds(*bounds)
 
 
@@ -129,11 +153,11 @@ def expected_smallest(
     `paired`: whether the two sides share their first weights at each seed."""
     if seeds < 2 or items < 2:
         return None
-    metric, level = {"classify": "accuracy", "lm": "perplexity"}.get(task, task), alpha / max(1, family)
+    metric = {"classify": "accuracy", "lm": "perplexity"}.get(task, task)
     assumed = components or [table[metric] for table in (LOW_VARIANCE, HIGH_VARIANCE)]
     if not paired and not components and metric in UNPAIRED:
         assumed = [replace(each, seed=each.seed * more) for each, more in zip(assumed, UNPAIRED[metric], strict=True)]
-    reached = [reach_of(each, seeds, items, level) for each in assumed]
+    reached = [reach_of(each, seeds, items, alpha, max(1, family)) for each in assumed]
     return Expected(metric, min(reached), max(reached))
 
 

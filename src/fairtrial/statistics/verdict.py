@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from fairtrial.errors import BadInput
+from fairtrial.registry import did_you_mean
 from fairtrial.results.sentences import task_sentences
 from fairtrial.results.values import (
     AuditSummary,
@@ -31,13 +32,14 @@ from fairtrial.results.values import (
 )
 from fairtrial.statistics.comparison import (
     Contrast,
+    Scored,
     compare,
     compare_values,
     decide_family,
     margin_for,
     may_be_judged,
-    multi_bootstrap,
     scores_by_subset,
+    share_seed_variance,
     subsets,
 )
 from fairtrial.statistics.crossed import Array, Counts, Mask, wilson
@@ -57,18 +59,12 @@ Masks = dict[str, dict[str, Mask]]  # test set -> subset -> which items count
 
 
 def judge_study(
-    name: str,
-    tasks: Mapping[str, TaskOutcomes],
-    *,
-    until_clear: bool = False,
-    look: Look | None = None,
-    one_family: bool = False,
+    name: str, tasks: Mapping[str, TaskOutcomes], *, until_clear: bool = False, look: Look | None = None
 ) -> Verdict:
-    """The whole verdict. `look` is the interim look of `until_clear` that these seeds are. `one_family`: the
-    comparisons of all tasks are corrected together, where tasks are metrics of one question."""
+    """The whole verdict. One question per variant and task is judged, and all of them are corrected together. `look` is
+    the interim look of `until_clear` that these seeds are."""
     posed = [TaskComparisons(replace(task, look=look)) for task in tasks.values()]
-    families = [posed] if one_family else [[each] for each in posed]
-    decided = [own for family in families for own in judge_together(family)]
+    decided = judge_together(posed)
     judged = {title: task_verdict(*both) for title, both in zip(tasks, zip(posed, decided, strict=True), strict=True)}
     first, rest = list[Sentence](), list[Sentence]()
     for title, verdict in judged.items():
@@ -95,6 +91,11 @@ class TaskComparisons:
             known = ", ".join(task.variants)
             raise BadInput(f"the baseline '{task.baseline}' has no outcomes", f"variants with outcomes: {known}")
         self.task = task
+        if task.endpoint is not None and task.endpoint not in task.sets:
+            hint = f"test sets: {', '.join(task.sets)}"
+            raise BadInput(
+                f"no test set is called {task.endpoint!r}{did_you_mean(task.endpoint, list(task.sets))}", hint
+            )
         counts = {name: task.variants[task.baseline][name].items for name in task.sets}
         self.sets = {
             name: describe_set(task.status.get(name), items, task.contexts.get(name)) for name, items in counts.items()
@@ -102,41 +103,61 @@ class TaskComparisons:
         self.decisive = {name: test_set.subset for name, test_set in self.sets.items()}
         self.masks: Masks = {name: subsets(task.status.get(name), items) for name, items in counts.items()}
         self.unlearned = _unlearned(task)
-        self.contrasts = [
-            self.contrast(variant, name, self.decisive[name], both_must_learn=True)
-            for variant in task.others
-            for name in task.sets
-            if name in task.variants[variant]
-        ]
+        self.contrasts = [self.primary(variant) for variant in task.others if self.sets_of(variant)]
+
+    def sets_of(self, variant: str) -> list[str]:
+        """The test sets that decide on a variant."""
+        chosen = [self.task.endpoint] if self.task.endpoint is not None else self.task.sets
+        return [name for name in chosen if name in self.task.variants[variant]]
 
     @property
     def margins(self) -> list[float]:
         """The smallest difference of interest of each contrast."""
-        own = self.task.variants[self.task.baseline]
-        margin = self.task.least_difference
-        return [margin_for(each.metric.name, margin, own[each.test_set]) for each in self.contrasts]
+        own, least = self.task.variants[self.task.baseline], self.task.least_difference
+        return [
+            float(np.mean([margin_for(each.metric.name, least, own[name]) for name in self.sets_of(each.variant)]))
+            for each in self.contrasts
+        ]
 
-    def contrast(
-        self, variant: str, test_set: str, subset: str, metric: str = "", *, both_must_learn: bool = False
-    ) -> Contrast:
-        """With the baseline variant. A red finding that was not accepted makes the two incomparable, and so does equal
-        ignorance."""
-        task, sides = self.task, (variant, self.task.baseline)
-        names = (variant, task.baseline, test_set, subset)
-        outcomes = (task.variants[variant][test_set], task.variants[task.baseline][test_set])
-        keep, clusters = self.masks[test_set][subset], task.clusters.get(test_set)
-        found = compare(names, metric or task.metric, outcomes, keep, clusters, question=task.question)
+    def primary(self, variant: str) -> Contrast:
+        """The one question that is judged: the mean over test sets, or the chosen one."""
+        names = self.sets_of(variant)
+        title = names[0] if len(names) == 1 else f"mean of {len(names)} test sets"
+        subset = next((self.decisive[name] for name in names if self.decisive[name] != "all"), "all")
+        contrast = self._compared(variant, title, subset, names)
+        unlearned = [side for side in (variant, self.task.baseline) if self.mostly_unlearned(side, names)]
+        if len(unlearned) == 2:
+            contrast = contrast.but(ReasonCode.NEITHER_LEARNED, "neither has learned its task")
+        return contrast
+
+    def contrast(self, variant: str, test_set: str, subset: str, metric: str = "") -> Contrast:
+        return self._compared(variant, test_set, subset, [test_set], metric)
+
+    def _compared(self, variant: str, title: str, subset: str, names: Sequence[str], metric: str = "") -> Contrast:
+        """With the baseline variant. A red finding that was not accepted makes the two incomparable. Of several test
+        sets, each counts with the items that verdicts are on."""
+        task, ours, theirs = self.task, self.task.variants[variant], self.task.variants[self.task.baseline]
+        sets = [
+            Scored(
+                *(ours[name], theirs[name]),
+                self.masks[name][self.decisive[name] if len(names) > 1 else subset],
+                task.clusters.get(name),
+            )
+            for name in names
+        ]
+        contrast = compare((variant, task.baseline, title, subset), metric or task.metric, sets, question=task.question)
         red = [Reason(ReasonCode.UNSOUND_DATA, f"the data is unsound ({finding})") for finding in task.unsound]
-        red += [reason for side in sides if (reason := audit_reason(side, task.audits.get(side)))]
-        if both_must_learn and all(self.mostly_unlearned(side, test_set) for side in sides):
-            text = "neither has learned its task, so that they do not differ says nothing"
-            red.append(Reason(ReasonCode.NEITHER_LEARNED, text))
-        return replace(found, not_comparable=(*red, *found.not_comparable))
+        red += [reason for side in (variant, task.baseline) if (reason := audit_reason(side, task.audits.get(side)))]
+        return replace(contrast, not_comparable=(*red, *contrast.not_comparable))
 
-    def mostly_unlearned(self, variant: str, test_set: str) -> bool:
-        """Whether at least half of a variant's seeds learned nothing."""
-        bad = [each for each in self.unlearned if (each.variant, each.test_set) == (variant, test_set)]
-        return 2 * sum(len(each.seeds) for each in bad) >= len(self.task.variants[variant][test_set].seeds)
+    def mostly_unlearned(self, variant: str, test_sets: Sequence[str]) -> bool:
+        """Whether at least half of a variant's seeds learned nothing, on every one of these test sets."""
+        seeds = {name: len(self.task.variants[variant][name].seeds) for name in test_sets}
+        bad = dict.fromkeys(test_sets, 0)
+        for each in self.unlearned:
+            if each.variant == variant and each.test_set in bad:
+                bad[each.test_set] += len(each.seeds)
+        return all(2 * bad[name] >= seeds[name] for name in test_sets)
 
 
 def audit_reason(variant: str, audit: AuditSummary | None) -> Reason | None:
@@ -150,8 +171,8 @@ def audit_reason(variant: str, audit: AuditSummary | None) -> Reason | None:
 
 
 def judge_together(family: Sequence[TaskComparisons]) -> list[tuple[Comparison, ...]]:
-    """The comparisons of each task, corrected over all: all variants, all test sets, the one metric of each task."""
-    contrasts = [contrast for task in family for contrast in task.contrasts]
+    """The comparisons of each task, corrected over all variants and tasks."""
+    contrasts = share_seed_variance([contrast for task in family for contrast in task.contrasts])
     margins = [margin for task in family for margin in task.margins]
     audits = {name: audit for task in family for name, audit in task.task.audits.items()}
     judged = iter(judge_contrasts(contrasts, margins, family[0].task.alpha, audits))
@@ -313,7 +334,6 @@ def as_comparison(contrast: Contrast) -> Comparison:
         reasons=contrast.not_comparable,
         difference=Interval(difference, low, high),
         p=None if test is None else test.p,
-        df=None if test is None else test.df,
         effective_items=None if test is None else test.effective,
         scores=scores,
     )
@@ -322,16 +342,16 @@ def as_comparison(contrast: Contrast) -> Comparison:
 def with_details(comparison: Comparison, contrast: Contrast) -> Comparison:
     """Printed beside the verdict, never deciding it: other questions, effect sizes, where the variance comes from."""
     test = contrast.test
-    if test is None or contrast.differences is None or contrast.level is None:
+    if test is None or contrast.level is None:
         return comparison
     comparison = replace(comparison, by_seed=tuple(test.by_seed.tolist()), components=test.components)
-    if test.seeds < 2:  # checkpoints: nothing varies but the items
-        return comparison
+    if len(test.by_seed) < 2 or len(test.by_seed) < test.seeds:  # checkpoints, or runs that are not all paired
+        return replace(comparison, variance_shares=test.variance_shares) if test.seed else comparison
     wrong = 100 - contrast.level if contrast.metric.is_accuracy else 0.0  # the baseline's error rate
     gains = test.by_seed if contrast.metric.higher_is_better else -test.by_seed
     better = float((gains > 0).sum() + (gains == 0).sum() / 2)
     deviation = float(test.by_seed.std(ddof=1))
-    half = float(stdtrit(test.seeds - 1, 0.975)) * (deviation / math.sqrt(test.seeds))
+    half = float(stdtrit(len(gains) - 1, 0.975)) * (deviation / math.sqrt(len(gains)))
     return replace(
         comparison,
         on_these_items=Interval(test.difference, test.difference - half, test.difference + half),
@@ -339,17 +359,18 @@ def with_details(comparison: Comparison, contrast: Contrast) -> Comparison:
         effect_size=test.difference / deviation if deviation else None,
         relative_error_change=-test.difference / wrong if wrong > 0 else None,
         variance_shares=test.variance_shares,
-        second_opinion=Interval(test.difference, *multi_bootstrap(contrast.differences)),
     )
 
 
 def _explored(posed: TaskComparisons) -> tuple[Comparison, ...]:
-    """Other subsets and other metrics: for ideas, not for claims; q-values over all of them."""
+    """Each test set by itself, other subsets and other metrics: for ideas, not for claims; q-values over all."""
     task, contrasts = posed.task, list[Contrast]()
     for variant in task.others:
+        primary = posed.sets_of(variant)
         for name in task.variants[variant]:
             chosen, masks = posed.decisive[name], posed.masks[name]
-            ways = [(subset, "") for subset, keep in masks.items() if subset != chosen and keep.any()]
+            ways = [(subset, "") for subset, keep in masks.items() if keep.any()]
+            ways = [way for way in ways if way[0] != chosen or primary != [name]]
             if masks[chosen].any():
                 known = task.variants[variant][name].arrays
                 ways += [(chosen, metric) for metric, needs in EXPLORED.get(task.metric, {}).items() if needs in known]
@@ -360,11 +381,12 @@ def _explored(posed: TaskComparisons) -> tuple[Comparison, ...]:
 
 
 def _best_of(posed: TaskComparisons) -> BestOf | None:
-    """Expected lead of the luckiest variant, on the first test set."""
-    first = posed.task.sets[0]
-    tests = [each.test for each in posed.contrasts if each.test and each.test_set == first and not each.not_comparable]
+    """Expected lead of the luckiest variant."""
+    tests = [each.test for each in posed.contrasts if each.test and not each.not_comparable]
     bias = expected_bias(tests, len(tests) + 1)
-    return None if bias is None or not math.isfinite(bias) else BestOf(len(tests) + 1, first, bias)
+    if bias is None or not math.isfinite(bias):
+        return None
+    return BestOf(len(tests) + 1, posed.contrasts[0].test_set, bias)
 
 
 def _versus_baselines(posed: TaskComparisons) -> tuple[Comparison, ...]:
@@ -393,7 +415,7 @@ def _contrast_with_baseline(task: TaskOutcomes, names: tuple[str, str, str, str]
     if len(theirs.seeds) == 1:  # fitted once: the same answers for every seed
         repeated = {name: np.repeat(array, len(ours.seeds), 0) for name, array in theirs.arrays.items()}
         theirs = SetOutcomes(ours.seeds, repeated)
-    return compare(names, task.metric, (ours, theirs), keep, task.clusters.get(test_set))
+    return compare(names, task.metric, [Scored(ours, theirs, keep, task.clusters.get(test_set))])
 
 
 def _versus_baseline(task: TaskOutcomes, contrast: Contrast, p_adjusted: float | None) -> Comparison:
