@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairtrial.statistics.comparison import multi_bootstrap
 from fairtrial.statistics.crossed import crossed_t
 from fairtrial.statistics.multiplicity import (
     ALPHA,
@@ -17,6 +16,7 @@ from fairtrial.statistics.multiplicity import (
     largest_of,
     next_look,
 )
+from fairtrial.statistics.spread import Source, Spread, dependence_of, share_variance
 from sampling import cases
 
 
@@ -71,13 +71,31 @@ def test_the_best_of_equals_leads_by_the_expected_bias() -> None:
     assert expected_bias([], 1) is None
 
 
-def test_the_second_opinion_is_an_honest_bootstrap() -> None:
-    """Against plain loops that draw seeds and items with replacement; and the same twice."""
-    chance = np.random.default_rng(4)
-    values = chance.normal(0.5, 1, (5, 1)) + chance.normal(0, 3, (5, 60))
-    drawn = [
-        values[np.ix_(chance.integers(0, 5, 5), chance.integers(0, 60, 60))].mean() for _ in range(4000)
-    ]  # fmt: skip
-    low, high = multi_bootstrap(values)
-    assert (low, high) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=0.1)
-    assert multi_bootstrap(values) == (low, high)
+def test_comparisons_share_what_they_know_of_the_seeds() -> None:
+    """Many alike make one that looks calm by chance less calm; a truly noisy one stays noisy."""
+    usual, calm, noisy = Source(1.0, 4), Source(0.1, 4), Source(100.0, 4)
+
+    def typical(source: Source, others: list[Source]) -> float:
+        values, weights = share_variance([source, *others], 0.0)[0]
+        return float(np.exp(weights @ np.log(values)))
+
+    alone = [float(np.exp(weights @ np.log(values))) for values, weights in (calm.nodes(), noisy.nodes())]
+    assert typical(calm, [usual] * 20) > 3 * alone[0]
+    assert typical(noisy, [usual] * 20) > 0.5 * alone[1]
+    assert typical(calm, [noisy, usual, calm, noisy]) < 3 * alone[0]
+
+
+def test_a_shared_variance_is_no_more_certain_than_what_the_comparisons_do_not_have_in_common() -> None:
+    apart, together = (
+        Spread(*share_variance([Source(1.0, 4)] * 30, dependence)[0]).half_width(0.001) for dependence in (0.0, 0.9)
+    )
+    alone = Spread(*Source(1.0, 4).nodes()).half_width(0.001)
+    assert apart < together < alone
+
+
+def test_dependence_is_the_squared_correlation_over_seeds() -> None:
+    chance = np.random.default_rng(5)
+    alone = chance.normal(size=(40, 200))
+    assert dependence_of(list(alone)) == pytest.approx(0, abs=0.01)
+    assert dependence_of(list(alone - chance.normal(size=200))) == pytest.approx(0.25, abs=0.05)
+    assert dependence_of([alone[0], None]) == 0.25

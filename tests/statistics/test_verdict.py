@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fairtrial.results.values import Reason, ReasonCode
-from fairtrial.statistics.comparison import Contrast, compare, decide, may_be_judged
-from fairtrial.statistics.outcomes import SetOutcomes, Vocabulary, stack_outcomes
+from fairtrial.statistics import comparison as judge
+from fairtrial.statistics.comparison import Contrast, Scored, decide, may_be_judged, p_bounded, p_equivalent
+from fairtrial.statistics.outcomes import METRICS, SetOutcomes, Vocabulary, stack_outcomes
 from sampling import cases
 
 NAMES = ("rope", "learned", "test", "all")
@@ -18,6 +19,12 @@ def classifier(right: np.ndarray, seeds: tuple[int, ...] | None = None) -> SetOu
     labels = np.zeros_like(right, int)
     seeds = seeds or tuple(range(len(right)))
     return SetOutcomes(seeds, {"label": labels, "guess": np.where(right, 0, 1), "log_p": np.where(right, -0.1, -2.0)})
+
+
+def compare(
+    names: tuple[str, str, str, str], metric: str, pair: tuple[SetOutcomes, SetOutcomes], keep: np.ndarray
+) -> Contrast:
+    return judge.compare(names, metric, [Scored(*pair, keep)])
 
 
 def chances(share: float, seeds: int = 8, items: int = 300, seed: int = 0) -> np.ndarray:
@@ -31,7 +38,8 @@ def comparison(ours: float, theirs: float, seeds: int = 8, items: int = 300) -> 
 
 def judged(found: Contrast, *, alpha: float = 0.05, margin: float = 1.0) -> str:
     p = found.test.p if may_be_judged(found) and found.test else None
-    return decide(found, p, alpha, margin).kind
+    also = p_equivalent(found, margin) if p is not None else None
+    return decide(found, p, alpha, margin, p_equivalent_adjusted=also).kind
 
 
 def test_a_large_gain_is_better_and_a_large_loss_worse() -> None:
@@ -69,8 +77,14 @@ def test_an_interval_inside_the_least_difference_is_no_difference_worth_naming()
     assert judged(found, margin=0.2) == "undecided"
 
 
+def plain_scores() -> Contrast:
+    """Without a bound on how much one item may differ."""
+    ours, theirs = np.random.default_rng(0).normal(0, 1, (2, 20, 400))
+    return judge.compare_values(("ours", "theirs"), METRICS["log loss"], ours, theirs)
+
+
 def test_the_same_at_an_early_look_needs_a_wider_interval() -> None:
-    found = comparison(0.7, 0.7, seeds=20, items=2000)
+    found = plain_scores()
     assert found.test is not None
     narrow, wide = (max(map(abs, found.test.interval(level))) for level in (0.90, 0.99))
     between = (narrow + wide) / 2
@@ -80,7 +94,7 @@ def test_the_same_at_an_early_look_needs_a_wider_interval() -> None:
 
 def test_the_same_is_told_from_the_ninety_per_cent_interval() -> None:
     """Two one-sided tests at 5% (Schuirmann 1987)."""
-    found = comparison(0.7, 0.7, seeds=20, items=2000)
+    found = plain_scores()
     assert found.test is not None
     narrow, wide = (max(map(abs, found.test.interval(level))) for level in (0.90, 0.95))
     assert judged(found, margin=1.001 * narrow) == "equivalent"
@@ -89,14 +103,43 @@ def test_the_same_is_told_from_the_ninety_per_cent_interval() -> None:
 
 
 def test_few_items_that_never_differ_prove_little() -> None:
-    """Of 400 items that all agree, at most 0.75% of such items may differ: less than a point; of 30 items, 9.5%."""
-    few, many = (classifier(np.ones((5, items), bool)) for items in (30, 400))
-    assert judged(compare(NAMES, "accuracy", (many, many), np.ones(400, bool))) == "equivalent"
-    verdict = decide(compare(NAMES, "accuracy", (few, few), np.ones(30, bool)), 1.0, 0.05, 1.0)
-    assert verdict.kind == "undecided"
-    assert verdict.detectable == pytest.approx(9.5, abs=0.05)
-    assert verdict.more_items == 299
-    assert 0.99**299 < 0.05 < 0.99**298
+    """Items that differ may be rare: 30 that all agree may miss them, 500 hardly miss a point."""
+    few, many = (classifier(np.ones((5, items), bool)) for items in (30, 500))
+    assert judged(compare(NAMES, "accuracy", (many, many), np.ones(500, bool))) == "equivalent"
+    assert judged(compare(NAMES, "accuracy", (few, few), np.ones(30, bool))) == "undecided"
+
+
+@cases("items", [50, 100, 200, 400, 1000])
+def test_a_loss_on_rare_items_is_not_called_equivalent(items: int) -> None:
+    """One item in a hundred is lost entirely, and the margin is one point."""
+    chance = np.random.default_rng(items)
+    lost = chance.random((2000, items)) < 0.01
+    wrong = np.mean([p_bounded(-100.0 * row, 100.0, 1.0) < 0.05 for row in lost])
+    assert wrong <= 0.05 + 3 * (0.05 * 0.95 / 2000) ** 0.5
+
+
+@cases("items", [1, 2, 5])
+def test_fewer_than_six_items_decide_nothing(items: int) -> None:
+    ours, theirs = classifier(np.ones((5, items), bool)), classifier(np.zeros((5, items), bool))
+    found = compare(NAMES, "accuracy", (ours, theirs), np.ones(items, bool))
+    assert judged(found) != "better"
+
+
+def test_answers_that_never_vary_are_not_certain() -> None:
+    ours, theirs = classifier(np.ones((5, 12), bool)), classifier(np.zeros((5, 12), bool))
+    found = compare(NAMES, "accuracy", (ours, theirs), np.ones(12, bool))
+    assert judged(found) == "better"
+    assert found.test is not None
+    assert 0 < found.test.p < 0.001
+    assert found.test.interval()[0] < 90
+
+
+def test_a_difference_that_never_varies_in_any_other_metric_decides_nothing() -> None:
+    ones = np.ones((5, 50))
+    flat = SetOutcomes(tuple(range(5)), {"value": ones, "weight": ones}, metric=METRICS["log loss"])
+    other = SetOutcomes(flat.seeds, {**flat.arrays, "value": 2 * ones}, metric=flat.metric)
+    decision = decide(compare(NAMES, "log loss", (flat, other), np.ones(50, bool)), None, 0.05, 0.1)
+    assert (decision.kind, decision.reasons[0].code) == ("undecided", "no_variation")
 
 
 def test_seeds_or_items_are_asked_for() -> None:
@@ -131,25 +174,27 @@ def test_lower_is_better_for_perplexity() -> None:
     assert judged(found, margin=0.01) == "better"
 
 
-def test_shared_seeds_are_paired_and_others_left_out() -> None:
-    ours, theirs = chances(0.7, 4), chances(0.6, 4, seed=1)
-    found = compare(
-        NAMES, "accuracy", (classifier(ours, (3, 1, 2, 9)), classifier(theirs, (1, 2, 3, 4))), np.ones(300, bool)
-    )
-    assert (found.seeds, found.paired) == (3, True)
-    expected = 100 * (ours[:3].mean(1) - theirs[[2, 0, 1]].mean(1))
+def test_shared_seeds_are_paired_and_all_count() -> None:
+    ours, theirs = chances(0.7, 6), chances(0.6, 5, seed=1)
+    pair = classifier(ours, (3, 1, 2, 9, 4, 5)), classifier(theirs, (1, 2, 3, 4, 7))
+    found = compare(NAMES, "accuracy", pair, np.ones(300, bool))
+    assert (found.seeds, found.paired, found.common) == (5, True, (3, 1, 2, 4))
+    assert found.difference == pytest.approx(100 * (ours.mean() - theirs.mean()))
     assert found.test is not None
-    assert found.test.by_seed == pytest.approx(expected)
+    assert found.test.by_seed == pytest.approx(100 * (ours[[0, 1, 2, 4]].mean(1) - theirs[[2, 0, 1, 3]].mean(1)))
 
 
-def test_draws_of_its_own_are_paired_by_order_and_told() -> None:
-    found = compare(
-        NAMES,
-        "accuracy",
-        (classifier(chances(0.7, 6), (100, 101, 102, 103, 104, 105)), classifier(chances(0.6, 5, seed=1))),
-        np.ones(300, bool),
-    )
-    assert (found.seeds, found.paired) == (5, False)
+@cases("seed", range(4))
+def test_names_of_seeds_that_are_not_shared_change_nothing(seed: int) -> None:
+    ours, theirs, chance = chances(0.7, 8), chances(0.6, 7, seed=1), np.random.default_rng(seed)
+    names, order = chance.permutation(50).tolist(), chance.permutation(8)
+    given = classifier(ours, tuple(range(8))), classifier(theirs, tuple(range(100, 107)))
+    renamed = classifier(ours[order], tuple(names[:8])), classifier(theirs, tuple(names[8:15]))
+    first, again = (compare(NAMES, "accuracy", pair, np.ones(300, bool)) for pair in (given, renamed))
+    assert first.test is not None
+    assert again.test is not None
+    assert (again.difference, again.test.p) == (pytest.approx(first.difference), pytest.approx(first.test.p))
+    assert (first.seeds, first.paired) == (7, False)
 
 
 def language(tokens: np.ndarray, unknown: np.ndarray) -> SetOutcomes:

@@ -1,6 +1,6 @@
 """Measures the judge in the simulated worlds and writes the tables of docs/statistics.md.
 
-python tests/truth/figures.py            about three minutes on one core
+python tests/truth/figures.py            about forty minutes on one core
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rates import SEEDS, careless, claims, families, power_as_stated, power_of_the_need, text_claims, watched
+from families import STUDY_WORLDS, measure
+from rates import SEEDS, careless, claims, power_as_stated, power_of_the_need, text_claims, watched
 from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
@@ -78,14 +79,23 @@ def stated() -> str:
     return table(["world", "seeds", "alpha of the look", "comparisons", "stated on average", "found"], rows)
 
 
+def looks() -> str:
+    rows = [[name, *(f"{value:.3f}" for value in watched(WORLDS[name], RUNS))] for name in ("A", "B")]
+    return table(["world", "three looks at 5%", "three looks, their alphas"], rows)
+
+
 def many() -> str:
+    """Half an hour on one core."""
     rows = []
-    for name in ("A", "B"):
-        naive, honest = watched(WORLDS[name], RUNS)
-        raw, held = families(WORLDS[name], RUNS // 2)
-        rows.append([name, *(f"{value:.3f}" for value in (naive, honest, raw, held))])
-    head = ["world", "three looks at 5%", "three looks, their alphas", "four variants, raw", "four variants, Holm"]
-    return table(head, rows)
+    for seeds in SEEDS:
+        for variants in (2, 6, 12, 30, 100, 210):
+            for name, world in STUDY_WORLDS.items():
+                found = measure(world, seeds, variants, max(400, 12_000 // variants))
+                false = f"{found.false_before:.3f} / {found.false_now:.3f}"
+                rows.append(
+                    [str(seeds), str(variants), name, false, f"{found.found_before:.2f} / {found.found_now:.2f}"]
+                )
+    return table(["seeds", "comparisons", "world", "any false claim, 0.2 / now", "found, 0.2 / now"], rows)
 
 
 def need() -> str:
@@ -102,6 +112,7 @@ def write() -> None:
         ("alarms", alarms),
         ("instead", instead),
         ("power", power),
+        ("looks", looks),
         ("many", many),
         ("need", need),
         ("stated", stated),

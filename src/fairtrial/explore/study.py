@@ -21,6 +21,7 @@ from fairtrial.results.values import Comparison, Score, TaskVerdict, Verdict
 from fairtrial.results.verdict_tables import comparison_numbers
 from fairtrial.statistics import (
     Contrast,
+    Scored,
     SetOutcomes,
     as_comparison,
     compare,
@@ -160,7 +161,7 @@ class Chosen:
     @cached_property
     def contrast(self) -> Contrast:
         names = (self.variant, self.against, self.test, self.subset)
-        return compare(names, self.metric, self.outcomes, self.keep, self.clusters)
+        return compare(names, self.metric, [Scored(*self.outcomes, self.keep, self.clusters)])
 
     @property
     def judged(self) -> TaskVerdict:

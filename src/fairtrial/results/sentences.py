@@ -15,7 +15,6 @@ from fairtrial.results.values import (
     Comparison,
     Failure,
     Metric,
-    MoreSeeds,
     Question,
     TaskVerdict,
     TestReuse,

@@ -100,7 +100,7 @@ def describe_comparison(comparison: Comparison) -> Description:
         probability(comparison.p),
         comparison.seeds,
         comparison.items,
-        f"{few_digits(comparison.metric.shown(comparison.detectable))}{percent}",
+        detectable_text(comparison) + percent,
         shares,
     )
     chart = comparison_chart([comparison], f"{comparison.variant} - {comparison.baseline}")
@@ -122,7 +122,8 @@ def comparison_numbers(comparison: Comparison) -> dict[str, object]:
         "difference": difference.estimate,
         "low": difference.low,
         "high": difference.high,
-        **{name: getattr(comparison, name) for name in ("p", "p_adjusted", "seeds", "items", "detectable", "margin")},
+        **{name: getattr(comparison, name) for name in ("p", "p_adjusted", "q", "seeds", "items", "margin")},
+        **dict(zip(("detectable_low", "detectable_high"), comparison.detectable or (None, None), strict=True)),
         **{f"variance_{name}": share for name, share in comparison.variance_shares.items()},
         "sentence": comparison.sentence,
     }
@@ -173,6 +174,13 @@ def size_text(metric: Metric, size: float | None) -> str:
     return plain_number(shown, 1 if shown is None or shown >= 0.095 else 2 if shown >= 0.0095 else 4)
 
 
+def detectable_text(comparison: Comparison) -> str:
+    """`1.2 to 2.4`"""
+    if comparison.detectable is None:
+        return MISSING
+    return " to ".join(dict.fromkeys(size_text(comparison.metric, end) for end in comparison.detectable))
+
+
 def some(
     title: str, columns: tuple[str, ...], rows: Iterable[Row], note: str = "", *, text_columns: int = 1
 ) -> Table | None:
@@ -196,8 +204,22 @@ def comparisons(task: TaskVerdict) -> Table | None:
 
 
 def exploratory(task: TaskVerdict) -> Table | None:
+    return _exploratory(task, [each for each in task.exploratory if not by_itself(task, each)], "exploratory: other")
+
+
+def test_sets(task: TaskVerdict) -> Table | None:
+    own = [each for each in task.exploratory if by_itself(task, each)]
+    return _exploratory(task, own, "exploratory: each test set by itself")
+
+
+def by_itself(task: TaskVerdict, comparison: Comparison) -> bool:
+    """Whether this is the judged metric on the judged items of one test set."""
+    return comparison.metric == task.metric and comparison.subset == task.sets[comparison.test_set].subset
+
+
+def _exploratory(task: TaskVerdict, comparisons: Sequence[Comparison], title: str) -> Table | None:
     rows = []
-    for each in task.exploratory:
+    for each in comparisons:
         if each.difference.estimate is None:
             continue  # a subset of too few items
         cells = comparison_row(task, each, each.q)
@@ -205,7 +227,7 @@ def exploratory(task: TaskVerdict) -> Table | None:
         rows.append((*cells[:2], Cell(f"{each.metric.name} ({unit})"), *cells[3:7]))
     columns = ("variant", "test set", "metric", "difference", "q", "seeds", "items")
     note = "Not what the study asked: no verdict follows from these. q: false discovery rate over all of them."
-    return some("exploratory comparisons", columns, rows, note, text_columns=3)
+    return some(title, columns, rows, note, text_columns=3)
 
 
 def comparison_row(task: TaskVerdict, comparison: Comparison, chance: float | None) -> Row:
@@ -222,7 +244,7 @@ def comparison_row(task: TaskVerdict, comparison: Comparison, chance: float | No
         probability(chance),
         few_digits(comparison.seeds),
         few_digits(comparison.items) + ("" if comparison.subset == "all" else f" {comparison.subset}"),
-        size_text(comparison.metric, comparison.detectable),
+        detectable_text(comparison),
         needed,
     )
 
@@ -464,5 +486,5 @@ def failures(task: TaskVerdict) -> Table | None:
     return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
-MAIN: Makers = (comparisons, equal_cost, tuning, scores, versus_baselines, learning, cost, failures)
+MAIN: Makers = (comparisons, test_sets, equal_cost, tuning, scores, versus_baselines, learning, cost, failures)
 FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search)

@@ -3,6 +3,7 @@
 from fairtrial.statistics.comparison import (
     Contrast,
     Decision,
+    Scored,
     compare,
     decide_family,
     margin_for,
@@ -20,6 +21,7 @@ __all__ = [
     "LOOKS",
     "Contrast",
     "Decision",
+    "Scored",
     "SetOutcomes",
     "TaskOutcomes",
     "as_comparison",

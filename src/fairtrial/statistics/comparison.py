@@ -52,7 +52,8 @@ from fairtrial.statistics.spread import Source, dependence_of, share_variance
 
 FEWEST_UNITS = 6  # items, or groups of them, for a verdict
 FEWEST_SCORED = 5  # for the interval of a score
-BETS = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 0.98])  # shares of the largest bet that cannot go broke
+BETS = np.array([0.03, 0.08, 0.2, 0.5, 0.98])  # shares of the largest bet that cannot go broke
+STAKES = np.array([0.15, 0.15, 0.15, 0.15, 0.4])  # how the capital is spread over them
 
 
 def subsets(status: Array | None, items: int) -> dict[str, Mask]:
@@ -360,7 +361,7 @@ def p_bounded(values: Array, limit: float, margin: float) -> float:
         if room <= 0:
             return 1.0
         steps = 1 - BETS[:, None] / room * (values_ - margin) / limit
-        evidence.append(float(np.exp(np.log(np.maximum(steps, 1e-12)).sum(1)).mean()))
+        evidence.append(float(STAKES @ np.exp(np.minimum(600.0, np.log(np.maximum(steps, 1e-12)).sum(1)))))
     return min(1.0, 1 / max(1e-300, min(evidence)))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import digamma, ndtr, ndtri, stdtr, stdtrit  # scipy.stats takes most of a second to import
+from scipy.special import chdtri, digamma, ndtr, ndtri, stdtr, stdtrit  # scipy.stats takes most of a second to import
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -59,9 +59,12 @@ class Spread:
 
     @cached_property
     def variance(self) -> float:
-        return self.quantile(0.5)
+        """One estimate: the harmonic mean, which for one source is its mean square."""
+        return 1 / float(self.weights @ (1 / self.variances)) if self.variances.all() else 0.0
 
     def quantile(self, share: float) -> float:
+        if self.df is not None:
+            return float(self.variances[0]) * self.df / float(chdtri(self.df, share))
         order = np.argsort(self.variances)
         reached = np.cumsum(self.weights[order])
         return float(self.variances[order][min(len(order) - 1, int(np.searchsorted(reached, share)))])
