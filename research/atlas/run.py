@@ -21,7 +21,7 @@ Rows = dict[str, dict[tuple[str, str], ft.Comparison]]  # idea -> study, test se
 def main() -> None:
     found = {name: outcomes_of(HERE, name, HERE / f"{name}.toml", data) for name, data in STUDIES.items()}
     outcomes = {name: each for name, each in found.items() if each is not None}
-    verdict = ft.Outcomes.join("atlas", outcomes).verdict(one_family=True)
+    verdict = ft.Outcomes.join("atlas", outcomes).verdict()
     places = [(study, name) for study, task in verdict.tasks.items() for name in task.sets]
     plain: Rows = {}
     matched: Rows = {}

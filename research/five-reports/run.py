@@ -121,7 +121,7 @@ def judge_claims(outcomes: dict[str, ft.Outcomes | None]) -> dict[tuple[str, str
                 )
     if not pairs:
         return {}
-    verdict = ft.Outcomes.join("claims", pairs).verdict(one_family=True)
+    verdict = ft.Outcomes.join("claims", pairs).verdict()
     return {keys[key]: task.comparisons[0] for key, task in verdict.tasks.items()}
 
 

@@ -31,7 +31,7 @@ def main() -> None:
     found = {cell: run(*cell) for cell in product(WIDTHS, SHARES)}
     outcomes = {cell: next(iter(each.tasks.values())) for cell, each in found.items() if each is not None}
     joined = ft.Outcomes.join("scaling", {name_of(cell): each for cell, each in found.items() if each is not None})
-    verdict = joined.verdict(one_family=True)
+    verdict = joined.verdict()
     first = outcomes[WIDTHS[0], SHARES[0]]
     pairs = list(product(first.others, first.sets))
     trends = [trend for variant, name in pairs for trend in trends_of(outcomes, variant, name)]
