@@ -27,6 +27,7 @@ from fairtrial.statistics.crossed import (
     Counts,
     Crossed,
     Mask,
+    RunningOrder,
     Strata,
     Z,
     compare_seeds,
@@ -262,12 +263,13 @@ def _compare_sums(contrast: Contrast, sums: Sequence[tuple[Sums, Sums]], common:
     ours, theirs = (_endpoint([pair[side] for pair in sums]) for side in (0, 1))
     sizes = np.concatenate([pair[0].sizes / pair[0].sizes.sum() for pair in sums]) / len(sums)
     strata = None if len(sums) == 1 else Strata(sizes * len(sums), len(sums))
+    order = RunningOrder(sums[0][0].classes if len(sums) == 1 else None)
     by_unit = ours.mean(0) - theirs.mean(0)
     test = None
     if contrast.question == Question.CHECKPOINTS:
-        test = items_t(by_unit, sizes, strata)
+        test = items_t(by_unit, sizes, strata, order)
     elif contrast.seeds > 1:
-        test = compare_seeds(ours, theirs, common, sizes, strata)
+        test = compare_seeds(ours, theirs, common, sizes, strata, order)
     levels = [theirs.values.sum(1) / theirs.weights.sum(1) for _, theirs in sums]
     return replace(
         contrast,
@@ -402,9 +404,11 @@ def _too_little(contrast: Contrast) -> tuple[Reason, ...]:
     test = contrast.test
     if contrast.question != Question.CHECKPOINTS and contrast.seeds < FEWEST_SEEDS:
         return (Reason(ReasonCode.TOO_FEW_SEEDS, f"a verdict needs {FEWEST_SEEDS} seeds"),)
-    if test is None or (test.item is not None and test.items < FEWEST_UNITS):
+    if test is None or (test.item is not None and test.effective < FEWEST_UNITS - 0.5):
         kind = "test items" if contrast.groups is None else "groups of test items"
-        return (Reason(ReasonCode.TOO_FEW_ITEMS, f"a verdict needs {FEWEST_UNITS} {kind}"),)
+        alike = "" if test is None else f", and these {test.items:,} count as {test.effective:.1f}"
+        text = f"a verdict needs {FEWEST_UNITS} independent {kind}{alike}"
+        return (Reason(ReasonCode.TOO_FEW_ITEMS, text),)
     if not test.varies:
         text = "every seed and every item gives the same difference, so nothing is known of new ones"
         return (Reason(ReasonCode.NO_VARIATION, text),)

@@ -21,6 +21,8 @@ from fairtrial.statistics.spread import Array, Source, Spread, combine
 
 Z = float(ndtri(0.975))
 FEWEST_PAIRS = 4  # fewer seeds that both sides have are taken as independent
+FEWEST_BLOCKS = 16  # of running text, to see whether neighbours are alike
+HARDLY_ALIKE = 0.15  # correlation of neighbouring blocks
 LEAST_SQUARE = 0.1  # of the rest: few seeds on few items agree by chance
 Common = tuple[Sequence[int], Sequence[int]]  # rows of both sides that have the same seed
 Counts = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
@@ -33,6 +35,20 @@ class Strata:
 
     within: Array  # [unit] the share of its class that a unit holds
     count: int
+
+
+@dataclass(frozen=True)
+class RunningOrder:
+    """Units are in the order of a file, so neighbours may be alike; not because they have one class, if it is known."""
+
+    classes: Counts | None = None  # [unit]
+
+    def residuals(self, values: Array) -> Array:
+        """[unit]: less the mean, or that of the class."""
+        own = (
+            np.zeros(len(values), np.intp) if self.classes is None else np.unique(self.classes, return_inverse=True)[1]
+        )
+        return values - (np.bincount(own, values) / np.bincount(own))[own]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +103,29 @@ class Crossed:
         half = self.spread.half_width(1 - level) if self.varies else 0.0
         return self.difference - half, self.difference + half
 
+    def evidence(self, truth: float = 0.0) -> float:
+        """Evidence against a difference of `truth`, which may be looked at after every seed: where it is true, it ever
+        reaches 1 / alpha in at most a share of alpha of studies. A t-test's Bayes factor with a unit prior (Rouder and
+        others 2009; Wang and Ramdas 2025), the items' variance added to that of the mean over seeds."""
+        assert self.seed is not None
+        items = 0.0 if self.item is None else max(0.0, self.item.variance - self.rest)
+        pairs, df, variance = self.seeds, self.seed.df, self.seed.variance + items
+        square = (self.difference - truth) ** 2 / variance if variance else 0.0
+        ratio = math.log1p(square / df) - math.log1p(square / (df * (1 + pairs)))
+        return math.exp(min(700.0, (df + 1) / 2 * ratio - math.log1p(pairs) / 2))
+
+    def lasting_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The differences against which there is too little `evidence`: it may be looked at after every seed."""
+        low, high = 0.0, 1e-9 + 8 * self.error
+        while self.evidence(self.difference + high) < 1 / (1 - level):
+            high *= 2
+            if high > 1e12 * (self.error + 1e-9):  # too few seeds to rule anything out
+                return -math.inf, math.inf
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.evidence(self.difference + middle) < 1 / (1 - level) else (low, middle)
+        return self.difference - high, self.difference + high
+
     @property
     def components(self) -> VarianceComponents:
         """Of one seed's outcome on one item."""
@@ -113,12 +152,18 @@ def crossed_t(values: Array, weights: Array | None = None, strata: Strata | None
 
 
 def compare_seeds(
-    ours: Array, theirs: Array, common: Common, weights: Array | None = None, strata: Strata | None = None
+    ours: Array,
+    theirs: Array,
+    common: Common,
+    weights: Array | None = None,
+    strata: Strata | None = None,
+    order: RunningOrder | None = None,
 ) -> Crossed:
-    """The mean of all seeds of `ours` [seed unit] less that of all seeds of `theirs` (none: the mean of `ours`)."""
+    """The mean of all seeds of `ours` [seed unit] less that of all seeds of `theirs` (none: the mean of `ours`).
+    `order`: units may be alike to their neighbours."""
     units = ours.shape[1]
     shares = np.full(units, 1 / units) if weights is None else weights / weights.sum()
-    leverage, effective = leverage_of(shares, strata)
+    leverage, _ = leverage_of(shares, strata)
     groups, pairs, paired = _groups(ours, theirs, common)
     variances = [_over_seeds(every, shares, leverage) for every, _ in groups]
     counts = [len(rows) for _, rows in groups]
@@ -130,16 +175,16 @@ def compare_seeds(
     )
     rest = sum(count * own for count, (_, own) in zip(counts, variances, strict=True))
     by_unit = np.sum([rows.sum(0) for _, rows in groups], axis=0)
-    mean = float(by_unit.mean())
+    item = over_items(by_unit, shares, strata, order)
     return Crossed(
-        difference=mean,
+        difference=float(by_unit.mean()),
         seed=Source(max(LEAST_SQUARE * rest, seed.variance), seed.df),
-        item=Source(float(((by_unit - mean) ** 2 / leverage).sum()) / units**2, effective - 1),
+        item=item,
         rest=rest,
         by_seed=_by_seed(ours, theirs, common),
         seeds=pairs,
         items=units,
-        effective=effective,
+        effective=item.df + 1,
         paired=paired,
     )
 
@@ -206,16 +251,45 @@ def kish(weights: Array) -> float:
     return float(weights.sum()) ** 2 / float((weights**2).sum())
 
 
-def over_items(values: Array, weights: Array, strata: Strata | None = None) -> Source:
+def over_items(
+    values: Array, weights: Array, strata: Strata | None = None, order: RunningOrder | None = None
+) -> Source:
     """What the items add to the variance of the mean of one network's `linearised` values [unit]."""
     leverage, effective = leverage_of(weights / weights.sum(), strata)
-    return Source(float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2, effective - 1)
+    repeated = neighbours_alike(order.residuals(values)) if order else 1.0
+    variance = float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2
+    return Source(variance * repeated, max(1.0, effective / repeated - 1))
 
 
-def items_t(values: Array, weights: Array, strata: Strata | None = None) -> Crossed:
+def neighbours_alike(values: Array) -> float:
+    """How many times as large the variance of the mean of values in running order [unit] is, because neighbours are
+    alike. Neighbours are joined to blocks until blocks are hardly alike, and the rest is corrected for as in a series
+    in which each block follows the last (with Kendall's correction of its bias). Of independent units hardly more than
+    1; units that are alike over a large part of the text cannot be told from few units, so they count as few."""
+    blocks, correlation = values - values.mean(), 0.0
+    alone = float(blocks @ blocks) / len(values) ** 2
+    if not alone or len(values) < 2 * FEWEST_BLOCKS:
+        return 1.0
+    while True:
+        count = len(blocks)
+        correlation = float(blocks[1:] @ blocks[:-1]) / max(1e-300, float(blocks @ blocks))
+        correlation += (1 + 3 * max(0.0, correlation)) / count
+        by_chance = 1 / math.sqrt(count)
+        if correlation < max(HARDLY_ALIKE, 1.6 * by_chance):
+            break
+        if count < 2 * FEWEST_BLOCKS:
+            correlation += by_chance
+            break
+        blocks = blocks[: count // 2 * 2].reshape(-1, 2).mean(1)
+    correlation = min(0.98, max(0.0, correlation))
+    together = float(blocks.var()) / len(blocks) * (1 + correlation) / (1 - correlation)
+    return max(1.0, together / alone)
+
+
+def items_t(values: Array, weights: Array, strata: Strata | None = None, order: RunningOrder | None = None) -> Crossed:
     """One trained network: would the mean of its `linearised` values [unit] also hold for new items? New trainings are
     another question."""
-    item, mean = over_items(values, weights, strata), float(values.mean())
+    item, mean = over_items(values, weights, strata, order), float(values.mean())
     return Crossed(mean, None, item, 0.0, np.array([mean]), 1, len(values), item.df + 1)
 
 

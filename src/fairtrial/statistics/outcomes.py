@@ -208,6 +208,7 @@ class Sums:
     values: Array
     weights: Array
     strata: Strata | None = None
+    classes: Counts | None = None  # of each unit [unit], where they are known
     unseen: float = 0.0  # variance of classes that were all right or all wrong, which looks like certainty
 
     @property
@@ -230,7 +231,8 @@ def measure(metric: str, outcomes: SetOutcomes, keep: Mask, clusters: Counts | N
         return Sums(values, np.ones_like(values))
     values, weights = (summed(array, groups) for array in per_item(metric, kept))
     counted = weights.sum(0) > 0
-    return Sums(values[:, counted], weights[:, counted])
+    known = "label" in kept and groups is None
+    return Sums(values[:, counted], weights[:, counted], classes=kept["label"][0, counted] if known else None)
 
 
 def _kept(outcomes: SetOutcomes, keep: Mask) -> dict[str, Array]:
@@ -271,7 +273,7 @@ def measure_by_class(outcomes: SetOutcomes, keep: Mask, clusters: Counts | None 
     units = (held > 0).sum(0) + 2  # as if one more unit had been right and one wrong
     unseen = (100 * held.sum(0) / held.sum()) ** 2 * (1 / units) * (1 - 1 / units) / units
     strata = Strata(within, held.shape[1])
-    return Sums(values, np.broadcast_to(held.sum(1), values.shape), strata, float(unseen[certain].sum()))
+    return Sums(values, np.broadcast_to(held.sum(1), values.shape), strata, unseen=float(unseen[certain].sum()))
 
 
 def _joined(stratum: Counts, unit: Counts) -> Counts:
