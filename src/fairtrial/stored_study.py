@@ -64,7 +64,7 @@ class PlanSummary:
     memory_mb: float = 0.0
     comparisons: Mapping[str, Count]
     vocabularies_differ: tuple[str, ...] = ()  # tasks
-    smallest_detectable: Mapping[str, Mapping[str, str]]
+    smallest_detectable: Mapping[str, str]  # of each task; empty where it is not known
     training: tuple[str, ...] = ()
     search_tries: Count = 0
     until_clear: bool = False

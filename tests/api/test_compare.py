@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fairtrial as ft
-from fairtrial.statistics.comparison import compare
+from fairtrial.statistics.comparison import Scored, compare
 from fairtrial.statistics.outcomes import SetOutcomes
 from fairtrial.statistics.power import reach_of
 from sampling import cases
@@ -38,7 +38,7 @@ def test_a_language_models_documents_and_groups_weigh_as_in_a_study() -> None:
         SetOutcomes(tuple(range(6)), {"nll": each, "tokens": np.tile(tokens, (6, 1)), "unknown": np.zeros((6, 90))})
         for each in nll
     ]
-    own = compare(("a", "b", "test", "all"), "perplexity", (sides[0], sides[1]), np.ones(90, bool), speech)
+    own = compare(("a", "b", "test", "all"), "perplexity", [Scored(*sides, np.ones(90, bool), speech)])
     assert own.test is not None
     per_token = [np.divide(each, tokens, out=np.full(each.shape, np.nan), where=tokens > 0) for each in nll]
     found = ft.compare(*per_token, groups=speech, weights=tokens, metric="perplexity")
@@ -87,7 +87,7 @@ def test_other_arrays_are_refused(arguments: tuple[Any, ...], words: str) -> Non
 def test_power_is_what_a_studys_plan_says(library: dict[str, Any]) -> None:
     plan = library["finished"].plan
     found = ft.power(seeds=5, items=48)
-    assert plan.smallest_detectable["classify"]["test"] in found.sentence
+    assert plan.smallest_detectable["classify"] in found.sentence
     assert ft.power(seeds=20, items=48).high < found.high
     assert ft.power(seeds=5, items=48, comparisons=6).low > found.low
     with pytest.raises(ft.BadInput, match="show nothing"):

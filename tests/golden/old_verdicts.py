@@ -21,6 +21,8 @@ GONE = re.compile(
     r"|(json/\d|contamination\.json/[^/]+)/findings/D6[fs] "
     r"|plan\.json/(items|ground)/"  # the verdict and the data audit tell them
     r"|maps\.json"  # `look` draws maps
+    r"|(plan|plan\.json)/comparisons/|verdict\.json/tasks/[^/]+/(comparisons|exploratory|against_baselines|best_of)"
+    r"|verdict\.json/.*/(low|high)$|.*/(df|second_opinion.*)$"  # families are judged in another way since 0.3
     r"|json/\d+/(flops/rows/|sees$|tests/[^/]+/telling/)"  # FLOPs by component, reach of a context, influential words
 )
 KINDS = {VerdictKind.EQUIVALENT: "same", VerdictKind.UNDECIDED: "undetected"}
@@ -104,14 +106,14 @@ def ends(interval: Any, estimate: str) -> dict[str, Any]:
 def old_comparison(each: Comparison) -> dict[str, Any]:
     kind = "too_few_seeds" if each.too_few_seeds else KINDS.get(each.verdict, each.verdict.value)
     row = {
-        **{name: getattr(each, name) for name in ("seeds", "items", "groups", "paired", "p", "df", "q", "family")},
+        **{name: getattr(each, name) for name in ("seeds", "items", "groups", "paired", "p", "q", "family")},
         **{name: getattr(each, name) for name in ("p_adjusted", "level", "more_items", "effect_size")},
         **ends(each.difference, "difference"),
         "higher_is_better": each.metric.higher_is_better,
         "effective": each.effective_items,
         "p_same": each.p_equivalent,
         "least_difference": each.margin,
-        "smallest_detectable": each.detectable,
+        "smallest_detectable": each.detectable and each.detectable[0],
         "more_seeds": each.more_seeds and str(each.more_seeds),
         "more_seeds_range": each.more_seeds and [each.more_seeds.low, each.more_seeds.high],
         "by_seed": list(each.by_seed),
@@ -120,7 +122,6 @@ def old_comparison(each: Comparison) -> dict[str, Any]:
         "relative_error_change": each.relative_error_change,
         "variance_shares": dict(each.variance_shares),
         "shares": each.components and asdict(each.components),
-        "second_opinion": ends(each.second_opinion, "estimate"),
         "verdict": each.question.value.replace("these_checkpoints", "checkpoint_").replace("new_runs", "") + kind,
     }
     if each.metric.in_percent:

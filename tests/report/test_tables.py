@@ -374,8 +374,9 @@ def test_the_command_prints_each_format(study: Path, fairtrial: Callable[..., An
     text = fairtrial("verdict", study)
     assert text.code == 0
     assert "Encoder and classifier: compared with learned, in points" in text.out
-    assert "exploratory" not in text.out
-    assert "exploratory" in fairtrial("verdict", study, "--all").out
+    assert "exploratory: each test set by itself" in text.out
+    assert "exploratory: other" not in text.out
+    assert "exploratory: other" in fairtrial("verdict", study, "--all").out
     assert fairtrial("verdict", study, "--format", "markdown").out.startswith("# Is rotary better?")
     assert r"\begin{tabularx}{\columnwidth}" in fairtrial("verdict", study, "--format", "latex").out
     assert r"\begin{tabular}{lllrr" in fairtrial("verdict", study, "--format", "latex", "--wide").out

@@ -155,7 +155,7 @@ def test_the_mean_over_test_sets_varies_as_its_parts_do() -> None:
 
 
 def test_an_endpoint_that_does_not_exist_is_refused_kindly() -> None:
-    with pytest.raises(BadInput, match="did you mean 'obama'"):
+    with pytest.raises(BadInput, match="no test set is called 'obma'"):
         judge_task(lm(endpoint="obma"))
 
 

@@ -72,13 +72,12 @@ def plan_lines(plan: PlanSummary) -> list[str]:
     if plan.search_tries:
         lines.append(f"search first: {plan.search_tries} tries for each variant, on validation only")
     lines += plan.training
-    for task, sets in plan.smallest_detectable.items():
-        sizes = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
-        if sizes:
+    for task, smallest in plan.smallest_detectable.items():
+        if smallest:
             count = plan.comparisons[task]
             level = f" after correction for {count} comparisons" if count > 1 else ""
             at = " at the first look" if plan.until_clear else ""
-            lines.append(f"smallest difference that {plan.seed_count} seeds detect{at}{level}, {task}: {sizes}")
+            lines.append(f"smallest difference that {plan.seed_count} seeds detect{at}{level}, {task}: {smallest}")
     if plan.seed_count < 5:
         lines.append("notice: fewer than 5 seeds get no verdict")
     lines.append(f"folder: {plan.folder}")

@@ -28,7 +28,7 @@ UNLEARNED = {
     "are no better than word frequencies": UnlearnedKind.WORD_FREQUENCIES,
 }
 SAME_IN_COMPARISON = (
-    *("variant", "seeds", "items", "paired", "groups", "p", "df", "p_adjusted", "q", "family", "more_items", "by_seed"),
+    *("variant", "seeds", "items", "paired", "groups", "p", "p_adjusted", "q", "family", "more_items", "by_seed"),
     *("effect_size", "relative_error_change", "variance_shares"),
 )
 SCORE = ("by_seed", "seeds", "items", "bits_per_byte", "unknown_share", "perplexity_without_unknown")
@@ -188,7 +188,9 @@ def _comparison(old: Plain, metric: Plain, margin: object) -> Plain:
         "margin": old.get("least_difference", margin),
     }
     new |= _taken(old, *SAME_IN_COMPARISON, p_equivalent="p_same", effective_items="effective")
-    new |= _taken(old, detectable="smallest_detectable", components="shares")
+    new |= _taken(old, components="shares")
+    if (size := old.get("smallest_detectable")) is not None:
+        new["detectable"] = [size, size]
     if "level" in old:
         new["alpha"] = structure(float, old["level"], "level") * max(1, structure(int, old.get("family", 1), "family"))
     if more := structure(list[int | None], old.get("more_seeds_range", []), "more_seeds_range"):
@@ -197,9 +199,8 @@ def _comparison(old: Plain, metric: Plain, margin: object) -> Plain:
         new["scores"] = [old["ours"], old["theirs"]]
     if seeds := _inside(old, "share_of_seeds_better"):
         new["share_of_seeds_better"] = _taken(seeds, "low", "high", estimate="share")
-    for name in ("on_these_items", "second_opinion"):
-        if ends := _inside(old, name):
-            new[name] = _taken(old, estimate="difference") | _taken(ends, "low", "high")
+    if ends := _inside(old, "on_these_items"):
+        new["on_these_items"] = _taken(old, estimate="difference") | _taken(ends, "low", "high")
     return new
 
 

@@ -113,6 +113,15 @@ class Metric:
         return is_accuracy(self.name)
 
     @property
+    def in_points(self) -> bool:
+        """Whether it is made of right and wrong answers.
+
+        >>> ft.Metric("macro-F1", "points", higher_is_better=True).in_points
+        True
+        """
+        return self.is_accuracy or self.name == "macro-F1"
+
+    @property
     def in_percent(self) -> bool:
         """Whether differences are shown in per cent of the other's: perplexity, whose logarithm is compared.
 

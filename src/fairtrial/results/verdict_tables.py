@@ -269,7 +269,8 @@ def narrow_scores(task: TaskVerdict) -> Table | None:
     judged = {(each.variant, each.test_set): each for each in task.comparisons}
     rows, used = list[Row](), set[VerdictKind]()
     sign = -1 if task.metric.higher_is_better else 1
-    for test_set in set_names(task):
+    means = [each.test_set for each in task.comparisons if each.test_set not in task.sets]  # over several test sets
+    for test_set in (*set_names(task), *dict.fromkeys(means)):
         subset = task.sets[test_set].subset if test_set in task.sets else "all"
         items = task.sets[test_set].count(subset) if test_set in task.sets else None
         items = next((each.items for each in task.comparisons if each.test_set == test_set), items)
@@ -280,7 +281,7 @@ def narrow_scores(task: TaskVerdict) -> Table | None:
             mean = score.mean.estimate if score else None
             text = score_text(Interval(mean))
             comparison = judged.get((cell.text, test_set))
-            if ours:
+            if ours and not (test_set in means and comparison is None):
                 used |= {comparison.verdict} if comparison else set()
                 verdict = SHORT_VERDICTS[comparison.verdict] if comparison else MISSING
                 rows.append(row(cell, text, difference_text(comparison) if comparison else MISSING, verdict))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from fairtrial.results.values import (
     FEWEST_SEEDS,
@@ -27,7 +28,6 @@ from fairtrial.statistics.crossed import (
     Counts,
     Crossed,
     Mask,
-    RunningOrder,
     Strata,
     Z,
     compare_seeds,
@@ -127,15 +127,17 @@ def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
     layout = sums.sizes, sums.strata
     test = items_t(values[0], *layout) if seeds == 1 else crossed_t(values, *layout)
     assert test.item is not None
-    test = replace(test, item=replace(test.item, variance=test.item.variance + sums.unseen))
+    item = replace(test.item, variance=test.item.variance + sums.unseen)
+    test = replace(test, item=item)
     share = mean / 100
     if is_accuracy(metric) and (share < 1e-9 or share > 1 - 1e-9):  # t would claim certainty
         low, high = wilson(round(share), kish(sums.sizes))
         return 100 * low, 100 * high
-    half = test.spread.half_width(0.05) if test.varies else 0.0
     if is_accuracy(metric) and seeds == 1:  # as many independent items as vary as much
-        low, high = wilson(share, share * (1 - share) * (100 * Z / half) ** 2)
+        spread, t = item.variance / 100**2, float(stdtrit(item.df, 0.975))
+        low, high = wilson(share, share * (1 - share) / spread * (Z / t) ** 2)
         return 100 * low, 100 * high
+    half = test.spread.half_width(0.05) if test.varies else 0.0
     low, high = mean - half, mean + half
     return (max(0.0, low), min(100.0, high)) if is_accuracy(metric) or metric == "macro-F1" else (low, high)
 
@@ -263,13 +265,13 @@ def _compare_sums(contrast: Contrast, sums: Sequence[tuple[Sums, Sums]], common:
     ours, theirs = (_endpoint([pair[side] for pair in sums]) for side in (0, 1))
     sizes = np.concatenate([pair[0].sizes / pair[0].sizes.sum() for pair in sums]) / len(sums)
     strata = None if len(sums) == 1 else Strata(sizes * len(sums), len(sums))
-    order = RunningOrder(sums[0][0].classes if len(sums) == 1 else None)
+    running = not contrast.metric.in_points  # right and wrong answers are in any order, often sorted by class
     by_unit = ours.mean(0) - theirs.mean(0)
     test = None
     if contrast.question == Question.CHECKPOINTS:
-        test = items_t(by_unit, sizes, strata, order)
+        test = items_t(by_unit, sizes, strata, running)
     elif contrast.seeds > 1:
-        test = compare_seeds(ours, theirs, common, sizes, strata, order)
+        test = compare_seeds(ours, theirs, common, sizes, strata, running)
     levels = [theirs.values.sum(1) / theirs.weights.sum(1) for _, theirs in sums]
     return replace(
         contrast,

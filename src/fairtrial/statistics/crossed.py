@@ -37,20 +37,6 @@ class Strata:
     count: int
 
 
-@dataclass(frozen=True)
-class RunningOrder:
-    """Units are in the order of a file, so neighbours may be alike; not because they have one class, if it is known."""
-
-    classes: Counts | None = None  # [unit]
-
-    def residuals(self, values: Array) -> Array:
-        """[unit]: less the mean, or that of the class."""
-        own = (
-            np.zeros(len(values), np.intp) if self.classes is None else np.unique(self.classes, return_inverse=True)[1]
-        )
-        return values - (np.bincount(own, values) / np.bincount(own))[own]
-
-
 @dataclass(frozen=True, eq=False)
 class Crossed:
     """A mean over seeds and units (items, or groups of items), and its uncertainty."""
@@ -157,10 +143,10 @@ def compare_seeds(
     common: Common,
     weights: Array | None = None,
     strata: Strata | None = None,
-    order: RunningOrder | None = None,
+    running: bool = False,
 ) -> Crossed:
     """The mean of all seeds of `ours` [seed unit] less that of all seeds of `theirs` (none: the mean of `ours`).
-    `order`: units may be alike to their neighbours."""
+    `running`: units are in the order of a text, so neighbours may be alike."""
     units = ours.shape[1]
     shares = np.full(units, 1 / units) if weights is None else weights / weights.sum()
     leverage, _ = leverage_of(shares, strata)
@@ -175,7 +161,7 @@ def compare_seeds(
     )
     rest = sum(count * own for count, (_, own) in zip(counts, variances, strict=True))
     by_unit = np.sum([rows.sum(0) for _, rows in groups], axis=0)
-    item = over_items(by_unit, shares, strata, order)
+    item = over_items(by_unit, shares, strata, running)
     return Crossed(
         difference=float(by_unit.mean()),
         seed=Source(max(LEAST_SQUARE * rest, seed.variance), seed.df),
@@ -251,12 +237,10 @@ def kish(weights: Array) -> float:
     return float(weights.sum()) ** 2 / float((weights**2).sum())
 
 
-def over_items(
-    values: Array, weights: Array, strata: Strata | None = None, order: RunningOrder | None = None
-) -> Source:
+def over_items(values: Array, weights: Array, strata: Strata | None = None, running: bool = False) -> Source:
     """What the items add to the variance of the mean of one network's `linearised` values [unit]."""
     leverage, effective = leverage_of(weights / weights.sum(), strata)
-    repeated = neighbours_alike(order.residuals(values)) if order else 1.0
+    repeated = neighbours_alike(values) if running else 1.0
     variance = float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2
     return Source(variance * repeated, max(1.0, effective / repeated - 1))
 
@@ -286,10 +270,10 @@ def neighbours_alike(values: Array) -> float:
     return max(1.0, together / alone)
 
 
-def items_t(values: Array, weights: Array, strata: Strata | None = None, order: RunningOrder | None = None) -> Crossed:
+def items_t(values: Array, weights: Array, strata: Strata | None = None, running: bool = False) -> Crossed:
     """One trained network: would the mean of its `linearised` values [unit] also hold for new items? New trainings are
     another question."""
-    item, mean = over_items(values, weights, strata, order), float(values.mean())
+    item, mean = over_items(values, weights, strata, running), float(values.mean())
     return Crossed(mean, None, item, 0.0, np.array([mean]), 1, len(values), item.df + 1)
 
 

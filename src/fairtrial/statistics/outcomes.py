@@ -208,7 +208,6 @@ class Sums:
     values: Array
     weights: Array
     strata: Strata | None = None
-    classes: Counts | None = None  # of each unit [unit], where they are known
     unseen: float = 0.0  # variance of classes that were all right or all wrong, which looks like certainty
 
     @property
@@ -231,8 +230,7 @@ def measure(metric: str, outcomes: SetOutcomes, keep: Mask, clusters: Counts | N
         return Sums(values, np.ones_like(values))
     values, weights = (summed(array, groups) for array in per_item(metric, kept))
     counted = weights.sum(0) > 0
-    known = "label" in kept and groups is None
-    return Sums(values[:, counted], weights[:, counted], classes=kept["label"][0, counted] if known else None)
+    return Sums(values[:, counted], weights[:, counted])
 
 
 def _kept(outcomes: SetOutcomes, keep: Mask) -> dict[str, Array]:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from fairtrial.errors import BadInput
-from fairtrial.registry import did_you_mean
 from fairtrial.results.sentences import task_sentences
 from fairtrial.results.values import (
     AuditSummary,
@@ -92,10 +91,7 @@ class TaskComparisons:
             raise BadInput(f"the baseline '{task.baseline}' has no outcomes", f"variants with outcomes: {known}")
         self.task = task
         if task.endpoint is not None and task.endpoint not in task.sets:
-            hint = f"test sets: {', '.join(task.sets)}"
-            raise BadInput(
-                f"no test set is called {task.endpoint!r}{did_you_mean(task.endpoint, list(task.sets))}", hint
-            )
+            raise BadInput(f"no test set is called {task.endpoint!r}", f"test sets: {', '.join(task.sets)}")
         counts = {name: task.variants[task.baseline][name].items for name in task.sets}
         self.sets = {
             name: describe_set(task.status.get(name), items, task.contexts.get(name)) for name, items in counts.items()

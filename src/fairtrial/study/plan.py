@@ -51,6 +51,11 @@ class EvalSets:
     groups: dict[str, tuple[int, ...]]  # test set -> the speech or block of each document, where neighbours depend
     notes: tuple[str, ...] = ()  # what a user should know of how the data were read
 
+    @property
+    def units(self) -> int:
+        """Independent units that a verdict is on: groups where items fall into them."""
+        return sum(len(set(self.groups[name])) if name in self.groups else count for name, count in self.items.items())
+
     def too_few(self, test_set: str, items: Sequence[int] | None = None, of: str = "items") -> str:
         """Why a test set, or those of its items, is too little for a verdict: fewer than three groups; else empty."""
         kept = range(self.items[test_set]) if items is None else items

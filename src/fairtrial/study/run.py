@@ -278,7 +278,8 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
     }
     final = sum(own.final_seconds for named in trained.values() for own in named.values())
     paired = {task: not any(recipe.external for recipe in named.values()) for task, named in plan.recipes.items()}
-    alpha, compared = LOOKS[0].alpha if options.until_clear else ALPHA, len(study.judged) - 1
+    alpha = LOOKS[0].alpha if options.until_clear else ALPHA
+    family = (len(study.judged) - 1) * len(plan.recipes)
     return PlanSummary(
         name=study.name,
         engine=engine.name,
@@ -292,17 +293,12 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
         },
         final_seconds=round(seeds * final / engine.width * share_left, 1),
         memory_mb=max((own.memory_mb for own in measured), default=0.0),
-        comparisons={task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
+        comparisons=dict.fromkeys(plan.eval_sets, family),
         vocabularies_differ=tuple(
             task for task, recipes in plan.recipes.items() if len(set(map(vocabulary_of, recipes.values()))) > 1
         ),
         smallest_detectable={
-            task: {
-                name: str(expected_smallest(task, seeds, items, alpha, family, paired=paired[task]) or "")
-                for family in [compared * len(sets.items)]
-                for name, items in sets.items.items()
-                if not sets.too_few(name)
-            }
+            task: str(expected_smallest(task, seeds, sets.units, alpha, family, paired=paired[task]) or "")
             for task, sets in plan.eval_sets.items()
         },
         training=tuple(f"[{each.task}] {each.text}" for each in training_sentences(plan)),
