@@ -924,9 +924,9 @@ def power(
             verdict.
 
     >>> print(ft.power(seeds=5, items=750).sentence)
-    5 seeds and 750 items detect 2.4 to 5.3 points of accuracy in 4 of 5 cases.
+    5 seeds and 750 items detect 2.5 to 5.4 points of accuracy in 4 of 5 cases.
     >>> print(ft.power(seeds=10, items=750, spread=0.7).sentence)
-    10 seeds and 750 items detect 1.5 points of accuracy in 4 of 5 cases.
+    10 seeds and 750 items detect 1.6 points of accuracy in 4 of 5 cases.
     """
     check_range("seeds", seeds, 1)
     check_range("items", items, 1)

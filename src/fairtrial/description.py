@@ -227,7 +227,7 @@ class Result:
         """Sentences and tables as Markdown.
 
         >>> print(ft.power(seeds=5, items=750).to_markdown())
-        5 seeds and 750 items detect 2.4 to 5.3 points of accuracy in 4 of 5 cases.
+        5 seeds and 750 items detect 2.5 to 5.4 points of accuracy in 4 of 5 cases.
         ...
         """
         from fairtrial.report.render import render
