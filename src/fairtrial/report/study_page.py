@@ -90,6 +90,8 @@ def describe_study(study: StudyFiles) -> Description:
 def describe_task(study: StudyFiles, name: str, task: TaskVerdict) -> Description:
     about = [f"{tables.metric_text(task.metric).capitalize()}.{tables.strides_of(task)}"]
     about += [best_of_sentence(task.best_of, task.metric.name)] if task.best_of else []
+    if task.vocabularies_differ:
+        about.append("Losses of different vocabularies are about different tokens: read each curve by itself.")
     made = [(maker.__name__, maker(task)) for maker in tables.MAIN + tables.FURTHER]
     shown = [replace(table, title=TITLES.get(kind, table.title)) for kind, table in made if table is not None]
     shown += [failed_checks(study, name, task), *parameter_tables(study, name, task)]
