@@ -164,7 +164,7 @@ def test_one_who_listens_is_told_instead_of_a_bar_and_may_stop_it(library: dict[
         ft.audit_data(library["reviews"])
 
 
-@pytest.mark.parametrize("name", "train study audit audit_data baseline clean catalogue verify".split())
+@pytest.mark.parametrize("name", "train study audit audit_data baseline clean verify".split())
 def test_whatever_takes_long_can_be_quiet(name: str) -> None:
     assert "quiet" in inspect.signature(getattr(ft, name)).parameters
 
