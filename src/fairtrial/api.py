@@ -82,7 +82,9 @@ class StudyOptions:
 
     match: Annotated[str | None, "Judge variants at the baseline's number of parameters, too: parameters."] = None
     budget: Annotated[str | None, "Wall-clock time, such as 20m: chooses the number of seeds."] = None
+    endpoint: Annotated[str | None, "The test set that decides. Default: the mean of all."] = None
     until_clear: Annotated[bool, "Interim looks at 5, 10 and 20 seeds, until the verdict is clear."] = False
+    open_ended: Annotated[bool, "Judge after any number of seeds; add --seeds and judge again as you like."] = False
     retry_failed: Annotated[bool, "Run failed trials again."] = False
     engine: Annotated[str, "here (this process), cores (this machine) or ray (a cluster)."] = "cores"
     jobs: Annotated[int | None, "Trials at a time. Default: the number of cores."] = None
@@ -330,6 +332,7 @@ def study(
     from fairtrial.engines.job import open_engine
     from fairtrial.formatting import read_time
     from fairtrial.results.study import Study
+    from fairtrial.results.values import Rule
     from fairtrial.study.design import with_written
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import check_few_seeds, default_study_folder
@@ -346,11 +349,14 @@ def study(
     table, folder = read_study_table(None if source is None else str(source)), None
     if source is not None and os.path.isdir(source):
         folder = Path(source)
-    until_clear = options.until_clear
-    if folder is not None and seeds is None and options.budget is None:
-        # its interim looks are corrected for
-        before = StudyFolder(folder).read_plan().summary
-        until_clear = until_clear or (before is not None and before.until_clear)
+    if options.until_clear and options.open_ended:
+        raise BadInput("--until-clear and --open-ended exclude each other")
+    rule = Rule.UNTIL_CLEAR if options.until_clear else Rule.OPEN_ENDED if options.open_ended else Rule.FIXED
+    if folder is not None and rule == Rule.FIXED and (before := StudyFolder(folder).read_plan().summary) is not None:
+        if before.open_ended:
+            rule = Rule.OPEN_ENDED
+        elif before.until_clear and seeds is None and options.budget is None:
+            rule = Rule.UNTIL_CLEAR  # its interim looks are corrected for
     steps, epochs = fields.pop("steps", None), fields.pop("epochs", None)
     chosen = design_study(
         table,
@@ -364,10 +370,11 @@ def study(
         overrides={full_name(name): plain_value(value) for name, value in fields.items()},
         plugins=[Path(path) for path in plugins],
         match=options.match,
+        endpoint=options.endpoint,
     )
-    if until_clear and (seeds is not None or options.budget):
+    if rule == Rule.UNTIL_CLEAR and (seeds is not None or options.budget):
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
-    how = Options(until_clear=until_clear, retry_failed=options.retry_failed, dry_run=dry_run)
+    how = Options(rule=rule, retry_failed=options.retry_failed, dry_run=dry_run)
     if options.budget:
         check_few_seeds(seeds)
         how = replace(how, budget_seconds=read_time(options.budget), most_seeds=seeds)
@@ -395,7 +402,7 @@ def study(
         except Interrupted as error:
             if dry_run or not (target / "study.toml").is_file():
                 raise
-            also = " --until-clear" if until_clear else ""
+            also = {Rule.UNTIL_CLEAR: " --until-clear", Rule.OPEN_ENDED: " --open-ended"}.get(rule, "")
             hint, python = f"continue with: fairtrial study {target}{also}", "the same call continues the study"
             raise Interrupted(error.what, hint, python) from error
     return Study(target, plans[-1], tuple(dict.fromkeys(notices)), judged)

@@ -33,8 +33,17 @@ def upgrade_plan(plain: Plain) -> Plain:
     """What described the plan stood beside what a later plan needs."""
     calibration = per_variant(plain.get("calibration"), {"ledger": "rows"})
     summary = {name: plain[name] for name in SUMMARY if name in plain}
-    own: Plain = {name: plain[name] for name in ("tasks", "variants", "seeds", "trials", "looks") if name in plain}
+    own: Plain = {name: plain[name] for name in ("tasks", "variants", "seeds", "trials") if name in plain}
+    tasks, variants, looks = (listed(plain.get(name)) for name in ("tasks", "variants", "looks"))
+    # a verdict was remembered by its number of seeds
+    own["looks"] = [
+        {"baseline": "", "seeds": {task: dict.fromkeys(variants, seeds) for task in tasks}} for seeds in looks
+    ]
     return {**own, "calibration": calibration, **({"summary": summary} if summary else {})}
+
+
+def listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def per_variant(plain: object, renamed: Mapping[str, str]) -> object:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairtrial.finding import Finding
+from fairtrial.results.values import Rule
 from fairtrial.stored import read_document
 from fairtrial.typed import Count, Positive
 
@@ -68,8 +69,40 @@ class PlanSummary:
     training: tuple[str, ...] = ()
     search_tries: Count = 0
     until_clear: bool = False
+    open_ended: bool = False
+    endpoint: Mapping[str, str] = field(default_factory=dict)  # task -> the test set that decides
     decision: str = ""
     folder: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastLook:
+    """A verdict that was given in a study's folder: on what, and by which rule."""
+
+    baseline: str
+    seeds: Mapping[str, Mapping[str, Count]]  # task -> variant -> how many
+    margins: Mapping[str, float] = field(default_factory=dict)  # by metric
+    endpoint: Mapping[str, str] = field(default_factory=dict)
+    rule: Rule = Rule.FIXED
+    outcomes: str = ""  # digest; empty: not known, of version 0.2
+
+    @property
+    def question(self) -> tuple[object, ...]:
+        """What was compared, however many seeds there were."""
+        variants = {task: sorted(own) for task, own in self.seeds.items()}
+        return self.baseline, variants, dict(self.margins), dict(self.endpoint)
+
+    @property
+    def compared(self) -> set[tuple[str, str, str]]:
+        return {
+            (task, name, self.baseline) for task, own in self.seeds.items() for name in own if name != self.baseline
+        }
+
+    def same(self, other: PastLook) -> bool:
+        """Whether the other one judged the same outcomes by the same question."""
+        if not (self.outcomes and other.outcomes):
+            return self.seeds == other.seeds
+        return self.outcomes == other.outcomes and self.question == other.question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +114,7 @@ class StoredPlan:
     seeds: tuple[Count, ...] = ()
     trials: tuple[str, ...] = ()  # folders
     calibration: Mapping[str, Mapping[str, Calibration]] = field(default_factory=dict)  # task -> variant
-    looks: tuple[Positive, ...] = ()  # numbers of seeds at which verdicts were given
+    looks: tuple[PastLook, ...] = ()  # verdicts that were given
     summary: PlanSummary | None = None
 
 

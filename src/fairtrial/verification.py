@@ -326,7 +326,6 @@ def judge_again(folder: Path, told: Verdict, options: Options) -> Claim:
     from fairtrial.plugins import loaded_digests
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import make_plan
-    from fairtrial.study.run import Options as StudyOptions
     from fairtrial.study.run import judge
     from fairtrial.study.search import earlier_choice
     from fairtrial.study.tables import load_study, study_from
@@ -346,7 +345,7 @@ def judge_again(folder: Path, told: Verdict, options: Options) -> Claim:
     except BadInput as error:
         return Claim("verdict", OPEN, with_hint(error))
     try:
-        own = judge(plan, StudyOptions(until_clear=told.until_clear))
+        own, _ = judge(plan, told.rule)
     except BadInput as error:  # outcomes that do not give the metrics of their record, for example
         return Claim("verdict", FALSE, with_hint(error))
     for task, judged in own.tasks.items():

@@ -267,7 +267,7 @@ def test_a_red_baseline_blocks_all() -> None:
 
 
 def test_a_look_has_its_own_alpha() -> None:
-    verdict = judge_study("look", {"classify": classify()}, until_clear=True, look=LOOKS[0])
+    verdict = judge_study("look", {"classify": classify()}, look=LOOKS[0])
     assert verdict.look == InterimLook(5, 0.005, 10)
     assert row(verdict.tasks["classify"], "rope").verdict == "better"
     assert not verdict.clear  # alibi is still open

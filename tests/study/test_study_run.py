@@ -25,7 +25,7 @@ from fairtrial.events import JobStarted, StudyEvent
 from fairtrial.prepare import prepare
 from fairtrial.record import Record
 from fairtrial.report.study_files import StudyFiles
-from fairtrial.results.values import Cost, Verdict
+from fairtrial.results.values import Cost, Rule, Verdict
 from fairtrial.stored import Metrics, PickedOnTest, TrialResult
 from fairtrial.stored_study import FailedTrial, PlanSummary
 from fairtrial.study import artifacts
@@ -161,8 +161,8 @@ def test_more_seeds_reuse_what_is_there_and_an_earlier_verdict_is_told(copied: t
     verdict = run_study(study.with_seeds(7), folder, InProcess(), Options(), heard)
     assert verdict is not None
     assert len(heard.of("done", "trial")) == 4  # one seed, two variants, two tasks
-    assert any("judged before, with 6 seeds" in line for line in verdict.text)
-    assert StudyFolder(folder).read_plan().looks == (6, 7)
+    assert any("this study was judged before, with 6 seeds" in line for line in verdict.text)
+    assert [look.seeds["lm"]["again"] for look in StudyFolder(folder).read_plan().looks] == [6, 7]
 
 
 def test_a_folder_with_another_study_is_refused_and_left_alone(copied: tuple[Study, Path]) -> None:
@@ -423,10 +423,15 @@ def test_a_look_is_remembered_though_the_study_is_stopped_after_it(copied: tuple
     (folder / "plan.json").unlink()
     with pytest.raises(Interrupted):
         run_study(
-            study_from(table), folder, InProcess(), Options(until_clear=True), heard, lambda: len(heard.of("jobs")) > 1
+            study_from(table),
+            folder,
+            InProcess(),
+            Options(rule=Rule.UNTIL_CLEAR),
+            heard,
+            lambda: len(heard.of("jobs")) > 1,
         )
     kept = StudyFolder(folder).read_plan()
-    assert kept.looks == (5,)
+    assert [look.seeds["classify"] for look in kept.looks] == [{"learned": 5, "again": 5}]
     assert len(kept.seeds) == 10
     assert kept.summary is not None
     assert kept.summary.until_clear
@@ -439,7 +444,7 @@ def test_until_clear_looks_at_five_ten_and_twenty_seeds_and_nowhere_else(
 ) -> None:
     study, folder = copied
     table = tomllib.loads(write_study(study)) | {"tasks": ["classify"], "least_difference": {"accuracy": 0.01}}
-    verdict = run_study(study_from(table), folder, Processes(2), Options(until_clear=True), heard)
+    verdict = run_study(study_from(table), folder, Processes(2), Options(rule=Rule.UNTIL_CLEAR), heard)
     assert verdict is not None
     assert verdict.until_clear
     looks = [facts["trials"] // 2 for facts in heard.of("jobs")]

@@ -78,7 +78,12 @@ def plan_lines(plan: PlanSummary) -> list[str]:
             level = f" after correction for {count} comparisons" if count > 1 else ""
             at = " at the first look" if plan.until_clear else ""
             lines.append(f"smallest difference that {plan.seed_count} seeds detect{at}{level}, {task}: {smallest}")
-    if plan.seed_count < 5:
+    lines += [
+        f"endpoint, {task}: {name} decides; other test sets are exploratory" for task, name in plan.endpoint.items()
+    ]
+    if plan.open_ended:
+        lines.append("open-ended: judged after any number of seeds; add seeds with --seeds and run it again")
+    elif plan.seed_count < 5:
         lines.append("notice: fewer than 5 seeds get no verdict")
     lines.append(f"folder: {plan.folder}")
     return lines

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from fairtrial.results.values import (
     FEWEST_SEEDS,
@@ -25,6 +26,9 @@ from fairtrial.results.values import (
     VerdictKind,
     is_accuracy,
 )
+
+if TYPE_CHECKING:
+    from fairtrial.stored_study import PastLook
 
 NEEDED = f"A verdict needs {FEWEST_SEEDS}; a single seed raises a false alarm in up to 41% of cases."
 FEW_ITEMS = 30  # below this, an interval is rough
@@ -246,20 +250,60 @@ def task_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
 
 
 def verdict_sentences(comparisons: Sequence[Comparison]) -> list[str]:
-    """One for each variant; one for all that have too few seeds."""
+    """One for each variant; one for all that have too few seeds, were judged before, or did not learn."""
     few = [each for each in comparisons if each.too_few_seeds]
-    lines = [comparison_sentence(each) for each in comparisons if not each.too_few_seeds]
-    return [*([comparison_sentence(few[0])] if len(few) == 1 else [_too_few(few)] if few else []), *lines]
+    before = [each for each in comparisons if each.judged_before]
+    blank = [each for each in comparisons if each.neither_learned]
+    lines = [_too_few(few)] if len(few) > 1 else [comparison_sentence(each) for each in few]
+    lines += [_judged_before(before)] if before else []
+    lines += [_neither_learned(blank)] if blank else []
+    return [*lines, *(comparison_sentence(each) for each in comparisons if each not in (*few, *before, *blank))]
 
 
 def _too_few(comparisons: Sequence[Comparison]) -> str:
-    so_far = [
+    head = f"There are too few seeds to judge: {counted(max(each.seeds for each in comparisons), 'seed')}. {NEEDED}"
+    return f"{head} {_so_far(comparisons)}"
+
+
+def _judged_before(comparisons: Sequence[Comparison]) -> str:
+    """What was judged before, and what to do."""
+    head = (
+        f"Undecided, exploratory: {comparisons[0].reasons[0].text}, and further verdicts raise false alarms above 5%."
+    )
+    advice = "--open-ended allows any number of verdicts; else repeat the study with new seeds."
+    return f"{head} {_so_far(comparisons)} What to do: {advice}"
+
+
+def _neither_learned(comparisons: Sequence[Comparison]) -> str:
+    names = listed([each.variant for each in comparisons])
+    many = "None of these models has" if len(comparisons) > 1 else "Neither model has"
+    where = "" if comparisons[0].test_set.startswith("mean of") else f" on {comparisons[0].test_set}"
+    return f"Not comparable: {names} and {comparisons[0].baseline}. {many} learned the task{where}."
+
+
+def _so_far(comparisons: Sequence[Comparison]) -> str:
+    told = [
         f"{each.variant} {change(each.metric.name, each.difference.estimate)}"
+        + ("" if each.q is None else f" (q = {each.q:.2g})")
         for each in comparisons
         if each.difference.estimate is not None
     ]
-    head = f"There are too few seeds to judge: {counted(max(each.seeds for each in comparisons), 'seed')}. {NEEDED}"
-    return f"{head} So far, against {comparisons[0].baseline}: {'; '.join(so_far)}."
+    return f"So far, against {comparisons[0].baseline}: {'; '.join(told)}."
+
+
+def earlier_words(past: PastLook, now: PastLook) -> str:
+    """What an earlier verdict was on, as far as it differs."""
+    variants, before = ({name for own in look.seeds.values() for name in own} for look in (now, past))
+    most = [max((count for own in look.seeds.values() for count in own.values()), default=0) for look in (past, now)]
+    differences = [
+        (most[0] != most[1], f"with {counted(most[0], 'seed')}"),
+        (before != variants, f"with the variants {listed(sorted(before))}" if before else ""),
+        (past.baseline not in ("", now.baseline), f"against {past.baseline}"),
+        (past.outcomes != "" and past.margins != now.margins, "with another margin"),
+        (past.outcomes != "" and past.endpoint != now.endpoint, "with another endpoint"),
+    ]
+    told = [text for differs, text in differences if differs]
+    return f"this study was judged before, {listed(told or ['on other outcomes or by another rule'])}"
 
 
 def learning_sentences(verdict: TaskVerdict) -> list[str]:

@@ -57,7 +57,16 @@ class ReasonCode(StrEnum):
     FAILED_AUDIT = "failed_audit"
     NOT_AUDITED = "not_audited"
     NEITHER_LEARNED = "neither_learned"
+    EARLIER_LOOK = "earlier_look"  # the study was judged before, on other data or with another question
     EARLIER_VERSION = "earlier_version"  # of a verdict that was read from a file of version 0.2
+
+
+class Rule(StrEnum):
+    """When a study is judged, and so how its claims are corrected."""
+
+    FIXED = "fixed"  # once, at a number of seeds that was fixed before
+    UNTIL_CLEAR = "until_clear"  # at three planned looks, which share the 5% of false alarms
+    OPEN_ENDED = "open_ended"  # after any seed, again and again
 
 
 @dataclass(frozen=True)
@@ -269,6 +278,14 @@ class Comparison(Result):
     @property
     def too_few_seeds(self) -> bool:
         return any(reason.code == ReasonCode.TOO_FEW_SEEDS for reason in self.reasons)
+
+    @property
+    def judged_before(self) -> bool:  # so it is exploratory
+        return any(reason.code == ReasonCode.EARLIER_LOOK for reason in self.reasons)
+
+    @property
+    def neither_learned(self) -> bool:  # and nothing else stands in the way
+        return [reason.code for reason in self.reasons] == [ReasonCode.NEITHER_LEARNED]
 
     @property
     def sentence(self) -> str:
@@ -545,6 +562,7 @@ class Verdict(Result):
     tasks: Mapping[str, TaskVerdict]
     sentences: tuple[Sentence, ...] = ()
     until_clear: bool = False
+    open_ended: bool = False
     look: InterimLook | None = None
     results: ResultFiles | None = None
 
@@ -567,6 +585,10 @@ class Verdict(Result):
         ('learned', True)
         """
         return tuple(comparison for task in self.tasks.values() for comparison in task.comparisons)
+
+    @property
+    def rule(self) -> Rule:
+        return Rule.OPEN_ENDED if self.open_ended else Rule.UNTIL_CLEAR if self.until_clear else Rule.FIXED
 
     @property
     def clear(self) -> bool:

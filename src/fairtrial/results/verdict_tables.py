@@ -151,7 +151,7 @@ def named(task: TaskVerdict, variant: str) -> Cell:
 
 def verdict_cell(comparison: Comparison) -> Cell:
     checkpoints = ", these checkpoints" if comparison.question == Question.CHECKPOINTS else ""
-    few = " (too few seeds)" if comparison.too_few_seeds else ""
+    few = " (too few seeds)" if comparison.too_few_seeds else " (exploratory)" if comparison.judged_before else ""
     text = VERDICTS[comparison.verdict] + (few or checkpoints)
     return Cell(text, kind=comparison.verdict.value)
 
@@ -190,14 +190,17 @@ def some(
 
 
 def comparisons(task: TaskVerdict) -> Table | None:
-    rows = (comparison_row(task, each, each.p_adjusted) for each in task.comparisons)
+    before = any(each.judged_before for each in task.comparisons)
+    rows = (comparison_row(task, each, each.q if each.judged_before else each.p_adjusted) for each in task.comparisons)
     against = " and ".join(dict.fromkeys(named(task, each.baseline).stamped for each in task.comparisons))
     columns = (
-        *("variant", "test set", "verdict", "difference", "p (Holm)", "seeds", "items"),
+        *("variant", "test set", "verdict", "difference", "q" if before else "p (Holm)", "seeds", "items"),
         *("detectable at 80% power", "more needed"),
     )
     unit, margin = task.metric.difference_unit, size_text(task.metric, task.margin)
     note = "Difference with its 95% interval; verdicts are Holm-corrected, intervals are not"
+    if before:
+        note = "Difference with its 95% interval. Exploratory: the study was judged before; q: false discovery rate"
     if margin != MISSING:
         note += f"; margin: {margin} {unit}"
     return some(f"compared with {against}, in {unit}", columns, rows, f"{note}.", text_columns=3)

@@ -37,7 +37,7 @@ from fairtrial.statistics.crossed import (
     summed,
     wilson,
 )
-from fairtrial.statistics.multiplicity import holm
+from fairtrial.statistics.multiplicity import Terms, holm
 from fairtrial.statistics.outcomes import (
     CLEAN,
     LANGUAGE,
@@ -168,6 +168,22 @@ class Contrast:
     level: float | None = None  # score of the baseline
     question: Question = Question.NEW_RUNS
     not_comparable: tuple[Reason, ...] = ()
+    open_ended: bool = False  # it is judged after any seed
+
+    @property
+    def p(self) -> float | None:
+        """Of "there is no difference"."""
+        if self.test is None:
+            return None
+        return min(1.0, 1 / self.test.evidence()) if self.open_ended else self.test.p
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """95%, of the difference."""
+        if self.test is None:
+            return None, None
+        low, high = self.test.lasting_interval() if self.open_ended else self.test.interval()
+        return (low, high) if math.isfinite(low) else (None, None)
 
     @property
     def gain(self) -> float:
@@ -351,6 +367,10 @@ def p_equivalent(contrast: Contrast, margin: float) -> float:
     test = contrast.test
     assert test is not None
     p = test.p_above(margin - abs(test.difference))
+    if contrast.open_ended:
+        p = 1.0
+        if abs(test.difference) < margin:
+            p = min(1.0, 1 / min(test.evidence(end) for end in (-margin, margin)))
     if contrast.metric.is_accuracy and contrast.by_unit is not None and contrast.sizes is not None:
         p = max(p, p_bounded(contrast.by_unit, 100 * len(contrast.sizes) * float(contrast.sizes.max()), margin))
     return p
@@ -383,7 +403,8 @@ def decide(
     if contrast.not_comparable:
         return Decision(VerdictKind.NOT_COMPARABLE, contrast.not_comparable)
     test, family = contrast.test, max(1, family)
-    detectable = None if test is None or not test.varies else detectable_range(test, alpha / family)
+    planned = test is not None and test.varies and not contrast.open_ended
+    detectable = detectable_range(test, alpha / family) if test is not None and planned else None
     undecided = Decision(VerdictKind.UNDECIDED, detectable=detectable)
     if reasons := _too_little(contrast):
         return replace(undecided, reasons=reasons)
@@ -392,7 +413,7 @@ def decide(
         return replace(undecided, kind=VerdictKind.BETTER if contrast.gain > 0 else VerdictKind.WORSE)
     if p_equivalent_adjusted is not None and p_equivalent_adjusted < alpha:
         return replace(undecided, kind=VerdictKind.EQUIVALENT)
-    if test.item is None:
+    if test.item is None or contrast.open_ended:
         return undecided
     seeds_help = seeds_needed(test.components, test.effective, margin, alpha, family) is not None
     if contrast.question == Question.NEW_RUNS and seeds_help:
@@ -404,8 +425,9 @@ def decide(
 def _too_little(contrast: Contrast) -> tuple[Reason, ...]:
     """Why nothing may be claimed, whatever the p-value."""
     test = contrast.test
-    if contrast.question != Question.CHECKPOINTS and contrast.seeds < FEWEST_SEEDS:
-        return (Reason(ReasonCode.TOO_FEW_SEEDS, f"a verdict needs {FEWEST_SEEDS} seeds"),)
+    fewest = 2 if contrast.open_ended else FEWEST_SEEDS
+    if contrast.question != Question.CHECKPOINTS and contrast.seeds < fewest:
+        return (Reason(ReasonCode.TOO_FEW_SEEDS, f"a verdict needs {fewest} seeds"),)
     if test is None or (test.item is not None and test.effective < FEWEST_UNITS - 0.5):
         kind = "test items" if contrast.groups is None else "groups of test items"
         alike = "" if test is None else f", and these {test.items:,} count as {test.effective:.1f}"
@@ -441,14 +463,15 @@ class Judged(NamedTuple):
     family: int  # contrasts that are corrected together
 
 
-def decide_family(contrasts: Sequence[Contrast], margins: Sequence[float], alpha: float) -> list[Judged]:
+def decide_family(contrasts: Sequence[Contrast], margins: Sequence[float], terms: Terms) -> list[Judged]:
     """A decision on each, with Holm's correction over all that may be judged."""
-    tests = {n: each.test for n, each in enumerate(contrasts) if may_be_judged(each) and each.test is not None}
-    adjusted = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
-    equivalent = dict(zip(tests, holm([p_equivalent(contrasts[n], margins[n]) for n in tests]), strict=True))
+    p = {n: each.p for n, each in enumerate(contrasts) if may_be_judged(each) and each.p is not None}
+    adjusted = dict(zip(p, holm(list(p.values()), terms.more_differences), strict=True))
+    alike = holm([p_equivalent(contrasts[n], margins[n]) for n in p], terms.more_equivalences)
+    equivalent, family = dict(zip(p, alike, strict=True)), len(p) + terms.more_differences
     judged = []
     for n, contrast in enumerate(contrasts):
-        p, also = adjusted.get(n), equivalent.get(n)
-        decision = decide(contrast, p, alpha, margins[n], family=len(tests), p_equivalent_adjusted=also)
-        judged.append(Judged(decision, p, also, len(tests)))
+        own, also = adjusted.get(n), equivalent.get(n)
+        decision = decide(contrast, own, terms.alpha, margins[n], family=family, p_equivalent_adjusted=also)
+        judged.append(Judged(decision, own, also, family))
     return judged

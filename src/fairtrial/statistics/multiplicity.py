@@ -26,14 +26,25 @@ class Look:
 LOOKS = (Look(5, 0.005), Look(10, 0.015), Look(20, 0.03))
 
 
+@dataclass(frozen=True)
+class Terms:
+    """How a family of claims is decided: its share of false alarms, and how many more claims belong to the family than
+    are decided now, of differences and of equivalence."""
+
+    alpha: float = ALPHA
+    more_differences: int = 0
+    more_equivalences: int = 0
+
+
 def next_look(look: Look) -> Look | None:
     return next((later for later in LOOKS if later.seeds > look.seeds), None)
 
 
-def holm(p: Sequence[float]) -> list[float]:
-    """Adjusted p-values for claims: they bound the chance of any false claim in the family, dependent or not."""
+def holm(p: Sequence[float], more: int = 0) -> list[float]:
+    """Adjusted p-values for claims: they bound the chance of any false claim in the family, dependent or not. `more`:
+    claims of the family that are not among these and not made."""
     order = np.argsort(p, kind="stable")
-    factors = len(p) - np.arange(len(p))
+    factors = more + len(p) - np.arange(len(p))
     rising = np.maximum.accumulate(np.asarray(p, float)[order] * factors)
     return _unsorted(order, rising)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -124,6 +125,7 @@ class TaskOutcomes:
     question: Question = Question.NEW_RUNS  # of checkpoints, one network of each: only about new items
     endpoint: str | None = None  # the test set that decides; None: the mean of all
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
+    open_ended: bool = False  # it may be judged after any seed
     training: Mapping[str, Mapping[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
     contexts: dict[str, float] = field(default_factory=dict)  # test set -> least share of a length that a token sees
     # part of the verdict as they are
@@ -163,6 +165,17 @@ class TaskOutcomes:
     def alpha(self) -> float:
         """The share of false alarms that this look may have."""
         return ALPHA if self.look is None else self.look.alpha
+
+    @property
+    def digest(self) -> str:
+        """Of the outcomes that a verdict is on: another one means other data."""
+        digest = hashlib.sha256()
+        for variant, by_set in sorted(self.variants.items()):
+            for test_set, own in sorted(by_set.items()):
+                digest.update(f"{variant}\0{test_set}\0{own.seeds}".encode())
+                for name, array in sorted(own.arrays.items()):
+                    digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:16]
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,7 +41,7 @@ from fairtrial.statistics.comparison import (
     subsets,
 )
 from fairtrial.statistics.crossed import Array, Counts, Mask, wilson
-from fairtrial.statistics.multiplicity import ALPHA, Look, benjamini_hochberg, expected_bias, holm, next_look
+from fairtrial.statistics.multiplicity import Look, Terms, benjamini_hochberg, expected_bias, holm, next_look
 from fairtrial.statistics.outcomes import (
     LEAST,
     METRICS,
@@ -54,16 +53,34 @@ from fairtrial.statistics.outcomes import (
 
 # further metrics that are never judged, and the array that each is made of
 EXPLORED = {"accuracy": {"macro-F1": "guess", "log loss": "log_p"}}
+CLAIMS = (VerdictKind.BETTER, VerdictKind.WORSE, VerdictKind.EQUIVALENT)
 Masks = dict[str, dict[str, Mask]]  # test set -> subset -> which items count
 
 
 def judge_study(
-    name: str, tasks: Mapping[str, TaskOutcomes], *, until_clear: bool = False, look: Look | None = None
+    name: str,
+    tasks: Mapping[str, TaskOutcomes],
+    *,
+    look: Look | None = None,
+    before: Sequence[tuple[Look, Mapping[str, TaskOutcomes]]] = (),
+    open_ended: bool = False,
+    family: int = 0,
+    earlier: str = "",
 ) -> Verdict:
-    """The whole verdict. One question per variant and task is judged, and all of them are corrected together. `look` is
-    the interim look of `until_clear` that these seeds are."""
-    posed = [TaskComparisons(replace(task, look=look)) for task in tasks.values()]
-    decided = judge_together(posed)
+    """The whole verdict. One question per variant and task is judged, and all of them are corrected together.
+
+    Args:
+        look: the planned interim look that these seeds are
+        before: the looks before it, each with the outcomes of its seeds
+        open_ended: judged after any seed, again and again
+        family: comparisons that were ever judged together with these, if more
+        earlier: what was judged before and is not corrected for; then nothing is claimed
+    """
+    posed = [TaskComparisons(replace(task, look=look, open_ended=open_ended)) for task in tasks.values()]
+    looks = [[TaskComparisons(replace(task, look=at)) for task in own.values()] for at, own in before]
+    decided = judge_looks([*looks, posed], max(0, family - sum(len(task.contrasts) for task in posed)))
+    if earlier:
+        decided = as_exploratory(decided, earlier)
     judged = {title: task_verdict(*both) for title, both in zip(tasks, zip(posed, decided, strict=True), strict=True)}
     first, rest = list[Sentence](), list[Sentence]()
     for title, verdict in judged.items():
@@ -75,7 +92,8 @@ def judge_study(
         baseline=next(iter(tasks.values())).baseline,
         tasks=judged,
         sentences=(*first, *rest),
-        until_clear=until_clear,
+        until_clear=look is not None,
+        open_ended=open_ended,
         look=None
         if look is None
         else InterimLook(look.seeds, look.alpha, None if following is None else following.seeds),
@@ -123,8 +141,8 @@ class TaskComparisons:
         contrast = self._compared(variant, title, subset, names)
         unlearned = [side for side in (variant, self.task.baseline) if self.mostly_unlearned(side, names)]
         if len(unlearned) == 2:
-            contrast = contrast.but(ReasonCode.NEITHER_LEARNED, "neither has learned its task")
-        return contrast
+            contrast = contrast.but(ReasonCode.NEITHER_LEARNED, "neither model has learned the task")
+        return replace(contrast, open_ended=self.task.open_ended)
 
     def contrast(self, variant: str, test_set: str, subset: str, metric: str = "") -> Contrast:
         return self._compared(variant, test_set, subset, [test_set], metric)
@@ -166,13 +184,62 @@ def audit_reason(variant: str, audit: AuditSummary | None) -> Reason | None:
     return Reason(ReasonCode.FAILED_AUDIT, text)
 
 
-def judge_together(family: Sequence[TaskComparisons]) -> list[tuple[Comparison, ...]]:
-    """The comparisons of each task, corrected over all variants and tasks."""
-    contrasts = share_seed_variance([contrast for task in family for contrast in task.contrasts])
-    margins = [margin for task in family for margin in task.margins]
+Claims = dict[tuple[int, str], Comparison]  # by task and variant
+
+
+def judge_together(
+    family: Sequence[TaskComparisons], more: int = 0, claims: Claims | None = None
+) -> list[tuple[Comparison, ...]]:
+    """The comparisons of each task, corrected over all variants and tasks. `more`: comparisons that count beside these;
+    `claims`: those that were made at an earlier look, and stand."""
+    claims = claims or {}
+    places = [(n, contrast.variant) for n, task in enumerate(family) for contrast in task.contrasts]
+    margins = dict(zip(places, (margin for task in family for margin in task.margins), strict=True))
+    contrasts = dict(zip(places, (contrast for task in family for contrast in task.contrasts), strict=True))
     audits = {name: audit for task in family for name, audit in task.task.audits.items()}
-    judged = iter(judge_contrasts(contrasts, margins, family[0].task.alpha, audits))
-    return [tuple(islice(judged, len(task.contrasts))) for task in family]
+    open_ = [place for place in places if place not in claims]
+    alike = sum(each.verdict == VerdictKind.EQUIVALENT for each in claims.values())
+    # a claim that was made leaves Holm's family of its kind, not the other one
+    terms = Terms(family[0].task.alpha, more + alike, more + len(claims) - alike)
+    shared = share_seed_variance([contrasts[place] for place in open_])
+    judged = judge_contrasts(shared, [margins[place] for place in open_], terms, audits)
+    found = claims | dict(zip(open_, judged, strict=True))
+    return [tuple(found[n, each.variant] for each in task.contrasts) for n, task in enumerate(family)]
+
+
+def judge_looks(looks: Sequence[Sequence[TaskComparisons]], more: int = 0) -> list[tuple[Comparison, ...]]:
+    """Look after look: a claim stands, and what is undecided is judged again with more seeds. The first false claim of
+    a look is one of Holm's procedure at the level of that look, and the levels sum to 5%."""
+    claims, judged = Claims(), list[tuple[Comparison, ...]]()
+    for family in looks:
+        judged = judge_together(family, more, claims)
+        claims |= {(n, each.variant): each for n, own in enumerate(judged) for each in own if each.verdict in CLAIMS}
+    return judged
+
+
+def as_exploratory(judged: Sequence[tuple[Comparison, ...]], earlier: str) -> list[tuple[Comparison, ...]]:
+    """Nothing is claimed of what was judged before on other data or by another question; q-values instead."""
+    p = [each.p for own in judged for each in own if each.p_adjusted is not None and each.p is not None]
+    q, reason = iter(benjamini_hochberg(p)), Reason(ReasonCode.EARLIER_LOOK, earlier)
+    return [
+        tuple(
+            each
+            if each.p_adjusted is None or each.p is None
+            else replace(
+                each,
+                verdict=VerdictKind.UNDECIDED,
+                reasons=(reason,),
+                q=next(q),
+                p_adjusted=None,
+                p_equivalent=None,
+                detectable=None,
+                more_seeds=None,
+                more_items=None,
+            )
+            for each in own
+        )
+        for own in judged
+    ]
 
 
 def judge_task(task: TaskOutcomes) -> TaskVerdict:
@@ -242,7 +309,7 @@ def judge_arrays(
     sizes = None if weights is None else np.asarray(weights, float)
     check_arrays(one, other, clusters, sizes)
     contrast = compare_values(names, kind, one, other, clusters, sizes)
-    (judged,) = judge_contrasts([contrast], [LEAST.get(metric, 0.0) if margin is None else margin], ALPHA, {})
+    (judged,) = judge_contrasts([contrast], [LEAST.get(metric, 0.0) if margin is None else margin], Terms(), {})
     return judged
 
 
@@ -280,11 +347,11 @@ def _scores(task: TaskOutcomes, outcomes: Mapping[str, SetOutcomes]) -> dict[str
 
 
 def judge_contrasts(
-    contrasts: Sequence[Contrast], margins: Sequence[float], alpha: float, audits: Mapping[str, AuditSummary]
+    contrasts: Sequence[Contrast], margins: Sequence[float], terms: Terms, audits: Mapping[str, AuditSummary]
 ) -> list[Comparison]:
     """A family of claims, each with its verdict."""
     comparisons = []
-    for contrast, margin, judged in zip(contrasts, margins, decide_family(contrasts, margins, alpha), strict=True):
+    for contrast, margin, judged in zip(contrasts, margins, decide_family(contrasts, margins, terms), strict=True):
         decision, sides = judged.decision, (contrast.variant, contrast.baseline)
         accepted = {side: audits[side] for side in sides if side in audits and audits[side].accepted}
         comparisons.append(
@@ -295,7 +362,7 @@ def judge_contrasts(
                 p_adjusted=judged.p_adjusted,
                 p_equivalent=judged.p_equivalent,
                 family=judged.family,
-                alpha=alpha,
+                alpha=terms.alpha,
                 margin=margin,
                 detectable=decision.detectable,
                 more_seeds=decision.more_seeds,
@@ -309,7 +376,7 @@ def judge_contrasts(
 def as_comparison(contrast: Contrast) -> Comparison:
     """What holds of a contrast before anything is decided."""
     test, difference = contrast.test, contrast.difference
-    low, high = (None, None) if test is None else test.interval()
+    low, high = contrast.interval
     scores = None
     if contrast.level is not None and difference is not None:
         ours, theirs = contrast.level + difference, contrast.level
@@ -329,7 +396,7 @@ def as_comparison(contrast: Contrast) -> Comparison:
         question=contrast.question,
         reasons=contrast.not_comparable,
         difference=Interval(difference, low, high),
-        p=None if test is None else test.p,
+        p=contrast.p,
         effective_items=None if test is None else test.effective,
         scores=scores,
     )
@@ -400,7 +467,7 @@ def _versus_baselines(posed: TaskComparisons) -> tuple[Comparison, ...]:
     ]
     adjusted: dict[Contrast, float] = {}
     for subset in {each.subset for each in contrasts}:
-        p = {each: each.test.p for each in contrasts if each.subset == subset and each.test and may_be_judged(each)}
+        p = {each: each.p for each in contrasts if each.subset == subset and each.p is not None and may_be_judged(each)}
         adjusted |= zip(p, holm(list(p.values())), strict=True)
     return tuple(_versus_baseline(task, each, adjusted.get(each)) for each in contrasts)
 
@@ -411,7 +478,8 @@ def _contrast_with_baseline(task: TaskOutcomes, names: tuple[str, str, str, str]
     if len(theirs.seeds) == 1:  # fitted once: the same answers for every seed
         repeated = {name: np.repeat(array, len(ours.seeds), 0) for name, array in theirs.arrays.items()}
         theirs = SetOutcomes(ours.seeds, repeated)
-    return compare(names, task.metric, [Scored(ours, theirs, keep, task.clusters.get(test_set))])
+    contrast = compare(names, task.metric, [Scored(ours, theirs, keep, task.clusters.get(test_set))])
+    return replace(contrast, open_ended=task.open_ended)
 
 
 def _versus_baseline(task: TaskOutcomes, contrast: Contrast, p_adjusted: float | None) -> Comparison:

@@ -186,6 +186,7 @@ def gather(
         },
         baselines=baselines(plan, task, records[baseline]),
         labels=sets.labels,
+        endpoint=plan.study.endpoint.get(task),
         status={name: np.array(own.status, dtype=np.int8) for name, own in copied.items() if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         audits={name: passport_of(plan, task, variant.name) for name, variant in variants.items()},

@@ -65,6 +65,7 @@ class Study:
     settings: Settings = field(default_factory=dict)
     task_settings: Mapping[str, Settings] = field(default_factory=dict)  # for one task only
     least_difference: Mapping[str, float] = field(default_factory=lambda: dict(LEAST))
+    endpoint: Mapping[str, str] = field(default_factory=dict)  # task -> the test set that decides; else their mean
     search: Search | None = None
     match: str = ""  # PARAMETERS: judge every variant at the baseline's number of parameters, too
 

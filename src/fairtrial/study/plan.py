@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import disk_errors, sha256_of, write_text
 from fairtrial.engines.job import Ending, Engine, Job, JobResult, Stop
@@ -20,9 +22,11 @@ from fairtrial.formatting import format_time
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
+from fairtrial.registry import did_you_mean
 from fairtrial.results.sentences import counted
+from fairtrial.statistics.outcomes import CLEAN, describe_set
 from fairtrial.stored import TrialResult
-from fairtrial.stored_study import Calibration, PlanSummary, Settings, StoredPlan
+from fairtrial.stored_study import Calibration, PastLook, PlanSummary, Settings, StoredPlan
 from fairtrial.study.design import METRIC, UNTUNED, Study, Variant, check_same_items, recipe_of
 from fairtrial.study.folder import FAILURES, StudyFolder
 from fairtrial.study.tables import write_study
@@ -51,10 +55,16 @@ class EvalSets:
     groups: dict[str, tuple[int, ...]]  # test set -> the speech or block of each document, where neighbours depend
     notes: tuple[str, ...] = ()  # what a user should know of how the data were read
 
-    @property
-    def units(self) -> int:
-        """Independent units that a verdict is on: groups where items fall into them."""
-        return sum(len(set(self.groups[name])) if name in self.groups else count for name, count in self.items.items())
+    def units(self, endpoint: str | None = None, copied: Mapping[str, Sequence[int]] | None = None) -> float:
+        """Independent units that a verdict is on: groups where items fall into them, and clean items where many are
+        `copied`. Of several test sets, as many as their mean is worth."""
+        counts = []
+        for name in self.items if endpoint is None else [endpoint]:
+            status = np.asarray((copied or {}).get(name, [CLEAN] * self.items[name]))
+            clean = describe_set(status, self.items[name]).subset == "clean"
+            kept = np.flatnonzero(status == CLEAN) if clean else np.arange(self.items[name])
+            counts.append(len(kept) if name not in self.groups else len({self.groups[name][item] for item in kept}))
+        return len(counts) ** 2 / sum(1 / max(1, count) for count in counts)
 
     def too_few(self, test_set: str, items: Sequence[int] | None = None, of: str = "items") -> str:
         """Why a test set, or those of its items, is too little for a verdict: fewer than three groups; else empty."""
@@ -89,7 +99,8 @@ class Plan:
     eval_sets: dict[str, EvalSets]
     recipes: dict[str, dict[str, Recipe]]  # task -> variant
     calibration: dict[str, dict[str, Calibration]] = field(default_factory=dict)  # task -> variant
-    looks: tuple[int, ...] = ()  # numbers of seeds at which verdicts were given in this folder
+    looks: tuple[PastLook, ...] = ()  # verdicts that were given in this folder
+    settled: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (task, variant) that need only so many seeds
 
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a study that is stopped early has whole pairs."""
@@ -97,7 +108,8 @@ class Plan:
         for index in range(len(self.study.seeds)):
             for task, recipes in self.recipes.items():
                 for variant in self.study.variants:
-                    if self.trained_as(task, variant) != variant.name:
+                    enough = self.settled.get((task, variant.twin_of if variant.twin == UNTUNED else variant.name))
+                    if self.trained_as(task, variant) != variant.name or (enough is not None and index >= enough):
                         continue
                     seed = self.study.seeds_of(variant)[index]
                     folder = self.home.trial(task, variant.name, seed)
@@ -158,6 +170,12 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
         for variant in study.variants:
             check_variant(task, variant, named[variant.name])
     eval_sets = {task: eval_sets_of(named, study.seeds[0]) for task, named in recipes.items()}
+    for task, test_set in study.endpoint.items():
+        if test_set not in (names := list(eval_sets[task].items)):
+            what = f"endpoint = {test_set!r}: {task} has no such test set{did_you_mean(test_set, names)}"
+            raise BadInput(
+                what, f"test sets: {', '.join(names)}; one for each task: endpoint = {{{task} = {names[0]!r}}}"
+            )
     return Plan(study, home, eval_sets, recipes, looks=home.read_plan().looks)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from fairtrial.errors import Interrupted
 from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
 from fairtrial.formatting import vocabulary_of
 from fairtrial.progress import status
-from fairtrial.results.values import AuditLevel, Sentence, TaskVerdict, Untuned, Verdict
+from fairtrial.results.sentences import earlier_words
+from fairtrial.results.values import AuditLevel, Rule, Sentence, TaskVerdict, Untuned, Verdict
 from fairtrial.results.verdict_file import write_verdict
-from fairtrial.statistics.multiplicity import ALPHA, LOOKS, Look
+from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.outcomes import TaskOutcomes
 from fairtrial.statistics.power import expected_smallest
 from fairtrial.statistics.verdict import judge_study
-from fairtrial.stored_study import FailedTrial, PlanSummary, StoredSearch
+from fairtrial.stored_study import FailedTrial, PastLook, PlanSummary, StoredSearch
 from fairtrial.study.artifacts import (
     baseline_jobs,
     data_audit_jobs,
@@ -27,7 +29,7 @@ from fairtrial.study.artifacts import (
     passport_jobs,
     write_parameters,
 )
-from fairtrial.study.design import Study
+from fairtrial.study.design import METRIC, Study, Variant
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.match import match_parameters, match_sentences, match_summary
 from fairtrial.study.plan import (
@@ -59,7 +61,7 @@ class Options:
 
     budget_seconds: float | None = None
     most_seeds: int | None = None  # with a budget
-    until_clear: bool = False
+    rule: Rule = Rule.FIXED
     retry_failed: bool = False
     dry_run: bool = False
 
@@ -92,18 +94,27 @@ def run_study(
             plan = measured(plan.with_recipes(chosen), chosen, engine, on_event, stop)
             plan.write()
         first = len(plan.study.seeds)
-        for seeds in [look.seeds for look in LOOKS if look.seeds >= first] if options.until_clear else [first]:
+        planned = [look.seeds for look in LOOKS if look.seeds >= first]
+        for seeds in planned if options.rule == Rule.UNTIL_CLEAR else [first]:
             if seeds != len(plan.study.seeds):
-                on_event(StudyNotice(f"inconclusive at {len(plan.study.seeds)} seeds: going on to {seeds}"))
+                on_event(StudyNotice(f"undecided at {len(plan.study.seeds)} seeds: going on to {seeds}"))
                 plan = replace(plan, study=plan.study.with_seeds(seeds))
                 plan.write(describe(plan, engine, options, decision))
             run_missing(plan, engine, options, on_event, stop)
             with status("judging"):
-                verdict = judge(plan, options, search)
-            plan = replace(plan, looks=tuple(dict.fromkeys((*plan.looks, seeds))))
+                verdict, look = judge(plan, options.rule, search)
+            if look is not None and not any(look.same(past) for past in plan.looks):
+                plan = replace(plan, looks=(*plan.looks, look))
+            plan.write()  # what was judged
+            decided = [
+                (task, each.variant)
+                for task in verdict.tasks
+                for each in verdict.tasks[task].comparisons
+                if each.decided
+            ]
+            plan = replace(plan, settled={**dict.fromkeys(decided, seeds), **plan.settled})
             if verdict.clear:
                 break
-        plan.write()  # that so many seeds were judged
         write_parameters(plan)
         write_verdict(home.path / "verdict.json", verdict)  # it stands before the page is drawn
         from fairtrial.report.study_page import write_study_page
@@ -119,7 +130,7 @@ def plan_study(
 ) -> tuple[Plan, str]:
     """The plan, with the speed of every variant; and what a budget decided, in words."""
     started = time.monotonic()
-    if options.until_clear:
+    if options.rule == Rule.UNTIL_CLEAR:
         study = study.with_seeds(LOOKS[0].seeds)
     plan = make_plan(study, home)
     every = plan.eval_sets.values()
@@ -162,11 +173,14 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
     run_jobs(engine, again, on_event, stop, accept)  # where auditing all together broke down
 
 
-def judge(plan: Plan, options: Options, search: StoredSearch | None = None) -> Verdict:
+def judge(plan: Plan, rule: Rule, search: StoredSearch | None = None) -> tuple[Verdict, PastLook | None]:
+    """The verdict, and how it is remembered; None where nothing could be claimed."""
     chosen = {task: search_summary(own) for task, own in search.tasks.items()} if search else {}
     tasks = {task: gather(plan, task, chosen.get(task)) for task in plan.recipes}
-    look = next(look for look in LOOKS if look.seeds == len(plan.study.seeds)) if options.until_clear else None
-    verdict = with_untuned(plan, judge_study(plan.study.name, tasks, until_clear=options.until_clear, look=look), look)
+    now = look_of(plan, tasks, rule)
+    verdict = judge_outcomes(plan, tasks, now)
+    judged = any(each.p_adjusted is not None or each.q is not None for each in verdict.comparisons)
+    verdict = with_untuned(plan, verdict, now)
     if plan.study.match:
         matched = {name: replace(task, match=match_summary(plan, name)) for name, task in verdict.tasks.items()}
         verdict = replace(verdict, tasks=matched)
@@ -175,8 +189,50 @@ def judge(plan: Plan, options: Options, search: StoredSearch | None = None) -> V
         further += [Sentence(text, name) for text in tuning_sentences(plan, name, task)]
     further += training_sentences(plan)
     further += [Sentence(text, name) for name, task in verdict.tasks.items() for text in data_sentences(task)]
-    further += [*own_weights_sentences(plan), *(Sentence(text) for text in earlier_looks(plan, options))]
-    return replace(verdict, sentences=(*verdict.sentences, *further))
+    further += own_weights_sentences(plan)
+    return replace(verdict, sentences=(*verdict.sentences, *further)), now if judged else None
+
+
+def look_of(plan: Plan, tasks: Mapping[str, TaskOutcomes], rule: Rule) -> PastLook:
+    return PastLook(
+        baseline=plan.study.baseline,
+        seeds={
+            task: {each.name: len(finished[each.name]) for each in plan.study.judged}
+            for task, finished in ((task, plan.finished(task)) for task in tasks)
+        },
+        margins={METRIC[task]: plan.study.least_difference[METRIC[task]] for task in tasks},
+        endpoint=plan.study.endpoint,
+        rule=rule,
+        outcomes=hashlib.sha256("".join(outcomes.digest for outcomes in tasks.values()).encode()).hexdigest()[:16],
+    )
+
+
+def judge_outcomes(
+    plan: Plan, tasks: Mapping[str, TaskOutcomes], now: PastLook, variants: Mapping[str, Variant] | None = None
+) -> Verdict:
+    """By the rule of this look, given those before it."""
+    if now.rule == Rule.OPEN_ENDED:
+        family = len(now.compared.union(*(past.compared for past in plan.looks)))
+        return judge_study(plan.study.name, tasks, open_ended=True, family=family)
+    earlier = uncorrected(plan.looks, now)
+    text = earlier_words(earlier, now) if earlier else ""
+    if now.rule == Rule.FIXED:
+        return judge_study(plan.study.name, tasks, earlier=text)
+    *before, look = [look for look in LOOKS if look.seeds <= len(plan.study.seeds)]
+    at = [(each, replace(plan, study=plan.study.with_seeds(each.seeds))) for each in before]
+    past = [(each, {task: gather(own, task, variants=variants) for task in tasks}) for each, own in at]
+    return judge_study(plan.study.name, tasks, look=look, before=past, earlier=text)
+
+
+def uncorrected(looks: Sequence[PastLook], now: PastLook) -> PastLook | None:
+    """The first verdict that this one is a second look at: on other data, or with another question. A verdict that was
+    given before is no second one, and planned looks are corrected for."""
+    for past in looks:
+        if past.same(now):
+            return None
+        if not (past.rule == now.rule == Rule.UNTIL_CLEAR and past.question == now.question):
+            return past
+    return None
 
 
 def gather_outcomes(folder: Path) -> dict[str, TaskOutcomes]:
@@ -202,13 +258,13 @@ def own_weights_sentences(plan: Plan) -> list[Sentence]:
     return sentences
 
 
-def with_untuned(plan: Plan, verdict: Verdict, look: Look | None) -> Verdict:
+def with_untuned(plan: Plan, verdict: Verdict, now: PastLook) -> Verdict:
     """With the comparisons of the variants as they were given, beside those of the tuned ones."""
     as_given = plan.study.untuned
     if not as_given or not all(plan.finished(task)[as_given[plan.study.baseline].name] for task in plan.recipes):
         return verdict
     outcomes = {task: gather(plan, task, variants=as_given) for task in plan.recipes}
-    given = judge_study(plan.study.name, outcomes, until_clear=verdict.until_clear, look=look).tasks
+    given = judge_outcomes(plan, outcomes, now, as_given).tasks
     tasks = {
         name: replace(task, untuned=Untuned(given[name].comparisons, given[name].scores))
         for name, task in verdict.tasks.items()
@@ -240,18 +296,6 @@ def span(values: Sequence[float], form: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def earlier_looks(plan: Plan, options: Options) -> list[str]:
-    """Adding seeds after a verdict was seen is a stopping rule, and one that nobody corrects for."""
-    earlier = [count for count in plan.looks if count != len(plan.study.seeds)]
-    if options.until_clear or not earlier:
-        return []
-    counts = " and ".join(map(str, earlier))
-    return [
-        f"This study was judged before, with {counts} seeds: adding seeds until something shows raises false alarms"
-        " above 5%; --until-clear corrects for its looks."
-    ]
-
-
 def data_sentences(verdict: TaskVerdict) -> list[str]:
     """Red findings on the data that clean items do not mend. All variants share them, so differences stand."""
     if verdict.data_findings is None:
@@ -278,7 +322,11 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
     }
     final = sum(own.final_seconds for named in trained.values() for own in named.values())
     paired = {task: not any(recipe.external for recipe in named.values()) for task, named in plan.recipes.items()}
-    alpha = LOOKS[0].alpha if options.until_clear else ALPHA
+    alpha = LOOKS[0].alpha if options.rule == Rule.UNTIL_CLEAR else ALPHA
+    audits = plan.home.read_data_audits()
+    copied = {task: {name: own.status for name, own in audit.sets.items()} for task, audit in audits.items()}
+    units = {task: sets.units(study.endpoint.get(task), copied.get(task)) for task, sets in plan.eval_sets.items()}
+    open_ended = options.rule == Rule.OPEN_ENDED
     family = (len(study.judged) - 1) * len(plan.recipes)
     return PlanSummary(
         name=study.name,
@@ -298,12 +346,16 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
             task for task, recipes in plan.recipes.items() if len(set(map(vocabulary_of, recipes.values()))) > 1
         ),
         smallest_detectable={
-            task: str(expected_smallest(task, seeds, sets.units, alpha, family, paired=paired[task]) or "")
-            for task, sets in plan.eval_sets.items()
+            task: ""
+            if open_ended
+            else str(expected_smallest(task, seeds, count, alpha, family, paired=paired[task]) or "")
+            for task, count in units.items()
         },
         training=tuple(f"[{each.task}] {each.text}" for each in training_sentences(plan)),
         search_tries=len(tries_of(study.search)) if study.search else 0,
-        until_clear=options.until_clear,
+        until_clear=options.rule == Rule.UNTIL_CLEAR,
+        open_ended=open_ended,
+        endpoint=study.endpoint,
         decision=decision,
         folder=str(plan.home.path),
     )

@@ -92,7 +92,7 @@ def _name(part: str | Table) -> str:
     return f"{part['name']} " + " ".join(f"{key}={value}" for key, value in part.items() if key != "name")
 
 
-KNOWN = "name tasks recipe data baseline seeds least_difference sentence match set variants search".split()
+KNOWN = "name tasks recipe data baseline seeds least_difference endpoint sentence match set variants search".split()
 DEVICE = re.compile(r"(?i)(con|prn|aux|nul|(com|lpt)[0-9\xb9\xb2\xb3]) *(\..*)?")  # to Windows; never a folder
 OF_A_VARIANT = ("parts", "model", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
 DEFAULT_VARIANTS = ("learned", "rope", "alibi")
@@ -160,11 +160,12 @@ def design_study(
     overrides: Settings | None = None,
     plugins: Sequence[Path] = (),
     match: str | None = None,
+    endpoint: str | None = None,
 ) -> Study:
     """A study file's table with these changes; the options are those of `fairtrial study`."""
     tasks = task and (list(METRIC) if task == "both" else [task])
     given: Table = {"data": data, "recipe": recipe and [recipe], "baseline": baseline, "seeds": seeds}
-    given |= {"tasks": tasks, "match": match}
+    given |= {"tasks": tasks, "match": match, "endpoint": endpoint}
     if recipe is not None and recipe.endswith(".toml"):
         table = table | {"tasks": []}  # the recipe's own
     if variants:
@@ -274,6 +275,7 @@ def study_from(table: Mapping[str, object]) -> Study:
         settings={key: value for key, value in settings.items() if key not in METRIC},
         task_settings={task: typed(settings, task, dict, {}) for task in METRIC if task in settings},
         least_difference=least_from(typed(table, "least_difference", dict, {})),
+        endpoint=endpoint_from(table.get("endpoint", {}), tasks),
         search=search_from(typed(table, "search", dict, {}), tasks),
         match=match_from(typed(table, "match", str, ""), typed(table, "search", dict, {})),
     ).checked()
@@ -346,6 +348,15 @@ def least_from(table: Mapping[str, float]) -> dict[str, float]:
     return LEAST | {name: float(value) for name, value in table.items()}
 
 
+def endpoint_from(value: object, tasks: Sequence[str]) -> dict[str, str]:
+    """One name for all tasks, or a table of them."""
+    named = dict.fromkeys(tasks, value) if isinstance(value, str) else value
+    if not isinstance(named, dict) or not all(isinstance(each, str) and each for each in named.values()):
+        raise BadInput(f"endpoint = {value!r} must name a test set", 'endpoint = "test", or {classify = "test"}')
+    check_known(named, METRIC, "endpoint")
+    return {task: named[task] for task in tasks if task in named}
+
+
 def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
@@ -416,6 +427,7 @@ def write_study(study: Study) -> str:
         f"baseline = {toml(study.baseline)}",
         f"seeds = {toml(list(study.seeds))}",
         f"least_difference = {toml(dict(study.least_difference))}  # points of accuracy; nats per token",
+        *([f"endpoint = {toml(dict(study.endpoint))}  # the test set that decides"] if study.endpoint else []),
         *([f"match = {toml(study.match)}"] if study.match else []),
     ]
     if study.settings:
