@@ -922,26 +922,31 @@ def power(
     *,
     task: str = "classify",
     comparisons: int = 1,
+    detect: float | None = None,
     spread: str | float | Sequence[float] | None = None,
     pilot: Comparison | Verdict | Study | Source | None = None,
 ) -> Power:
-    """Plan before training: the smallest difference that so many seeds and test items detect.
+    """Plan before training: the smallest difference that so many seeds and test items detect, or what detects one.
 
     Args:
         seeds: Training seeds of each variant.
         items: Test items.
         task: classify (accuracy) or lm (perplexity).
         comparisons: Comparisons that will be judged together.
+        detect: A difference, in points of accuracy or nats per token: which seeds and items detect it?
         spread (SEED[,ITEM,REST]): Standard deviation of a difference over training seeds, in points of accuracy or nats
             per token; or three: over seeds, over items, and of the rest. Default: as in small transformers.
-        pilot (PATH): A study, or a file of results, whose variances are taken; in Python also a comparison or a
-            verdict.
+        pilot (PATH): A study, or a file of results, whose variances are taken, at their upper 80% limits; in Python
+            also a comparison or a verdict.
 
     >>> print(ft.power(seeds=5, items=750).sentence)
     5 seeds and 750 items detect 2.5 to 5.4 points of accuracy in 4 of 5 cases.
     >>> print(ft.power(seeds=10, items=750, spread=0.7).sentence)
     10 seeds and 750 items detect 1.6 points of accuracy in 4 of 5 cases.
+    >>> ft.power(detect=2, spread=0.7).rows()[1]
+    {'seeds': 10, 'items_low': 453, 'items_high': 453}
     """
+    check_range("detect", detect, 1e-9)
     check_range("seeds", seeds, 1)
     check_range("items", items, 1)
     check_range("comparisons", comparisons, 1)
@@ -959,7 +964,7 @@ def power(
         judged = pilot if isinstance(pilot, Comparison | Verdict) else verdict(pilot)
         task, components = components_of_pilot([judged] if isinstance(judged, Comparison) else judged.comparisons)
     expected = expected_smallest(task, seeds, items, family=comparisons, components=components)
-    return Power.of(expected, seeds, items, comparisons, components)
+    return Power.of(expected, seeds, items, comparisons, components, detect)
 
 
 def explore(

@@ -11,7 +11,7 @@ import pytest
 import fairtrial as ft
 from fairtrial.statistics.comparison import Scored, compare
 from fairtrial.statistics.outcomes import SetOutcomes
-from fairtrial.statistics.power import reach_of
+from fairtrial.statistics.power import cautious, reach_of
 from sampling import cases
 
 
@@ -98,4 +98,4 @@ def test_power_after_a_pilot_takes_the_pilots_variances() -> None:
     rng = np.random.default_rng(1)
     pilot = ft.compare(rng.random((5, 200)) < 0.8, rng.random((5, 200)) < 0.8)
     found = ft.power(seeds=12, items=900, pilot=pilot)
-    assert found.low == found.high == reach_of(pilot.components, 12, 900, 0.05)
+    assert found.low == found.high == reach_of(cautious(pilot.components, 5, 200), 12, 900, 0.05)

@@ -486,18 +486,23 @@ def test_hugging_faces_predictions(tmp_path: Path) -> None:
 
 def test_power_plans_from_a_spread_or_a_pilot(tmp_path: Path, fairtrial: Call, library: dict[str, Any]) -> None:
     from fairtrial.results.values import VarianceComponents
-    from fairtrial.statistics.power import reach_of
+    from fairtrial.statistics.power import cautious, reach_of
 
+    said = fairtrial("power", "--detect", 2, "--seeds", 5, "--json")
+    assert [row["seeds"] for row in json.loads(said.out)["needs"]] == [5, 10, 20, 40]
+    assert fairtrial("power", "--detect", 0).code == 2
     said = fairtrial("power", "--seeds", 5, "--items", 750)
     assert ft.power(seeds=5, items=750).sentence in said.out
     said = fairtrial("power", "--seeds", 12, "--items", 900, "--spread", "0.5,6,30", "--comparisons", 3, "--json")
     assert json.loads(said.out)["low"] == reach_of(VarianceComponents(0.25, 36, 900), 12, 900, 0.05, 3)
     assert fairtrial("power", "--spread", "0.5,6").code == 2
     path = write(tmp_path / "pilot.csv", made_up())
-    shares = ft.verdict(path).comparisons[0].components
+    pilot = ft.verdict(path).comparisons[0]
+    shares = cautious(pilot.components, pilot.seeds, pilot.effective_items)
     said = fairtrial("power", "--seeds", 20, "--items", 500, "--pilot", path, "--json")
     assert json.loads(said.out)["high"] == reach_of(shares, 20, 500, 0.05)
-    own = library["finished"].verdict.comparisons[0].components
+    pilot = library["finished"].verdict.comparisons[0]
+    own = cautious(pilot.components, pilot.seeds, pilot.effective_items)
     assert ft.power(20, 500, pilot=library["finished"].folder).low == reach_of(own, 20, 500, 0.05)
     with pytest.raises(ft.BadInput, match="no variance over seeds"):
         ft.power(pilot=write(tmp_path / "one.csv", made_up(seeds=1)))

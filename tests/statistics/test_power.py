@@ -11,15 +11,19 @@ from fairtrial.statistics.crossed import Crossed, runs_t
 from fairtrial.statistics.power import (
     MOST_SEEDS,
     MoreSeeds,
+    cautious,
+    components_of_pilot,
     detectable_range,
     expected_smallest,
     items_needed,
     more_seeds,
+    needs,
     reach,
     reach_of,
     seeds_needed,
 )
 from fairtrial.statistics.spread import Source, Spread
+from fairtrial.statistics.verdict import judge_arrays
 from sampling import cases
 
 CALM = VarianceComponents(0.7**2, 7.0**2, 34.0**2)
@@ -127,3 +131,32 @@ def test_more_comparisons_and_earlier_looks_detect_less() -> None:
     for harder in (dozen, first_look):
         assert harder is not None
         assert alone.low < harder.low
+
+
+def test_a_difference_takes_fewer_items_with_more_seeds() -> None:
+    found = needs(2.0, [CALM])
+    assert [each.seeds for each in found] == [5, 10, 20, 40]
+    assert [each.low for each in found] == [each.high for each in found]
+    for each in found:
+        assert each.low is not None
+        assert reach_of(CALM, each.seeds, each.low, 0.05) <= 2 < reach_of(CALM, each.seeds, each.low - 1, 0.05)
+    noisy = VarianceComponents(2.9**2, 7.0**2, 34.0**2)
+    both, many = needs(2.0, [CALM, noisy]), needs(2.0, [CALM], family=6)
+    assert both[0].low == found[0].low
+    assert both[0].high is None  # five seeds are too few, however many items
+    assert all(more.low > one.low for one, more in zip(found, many, strict=True) if one.low and more.low)
+
+
+def test_a_pilot_is_taken_at_the_upper_end_of_what_its_variances_may_be() -> None:
+    assert cautious(CALM, 5, 750).seed > cautious(CALM, 20, 750).seed > CALM.seed
+    mean_square = CALM.seed / 5 + CALM.rest / (5 * 750)
+    limit = mean_square * 4 / stats.chi2.ppf(0.2, 4)
+    assert cautious(CALM, 5, 750).seed == pytest.approx((limit - CALM.rest / (5 * 750)) * 5)
+    assert CALM.item < cautious(CALM, 5, 7500).item < cautious(CALM, 5, 750).item < 1.5 * CALM.item
+    chance = np.random.default_rng(3)
+    right = [chance.random((5, 60)) < share for share in (0.7, 0.8)]
+    pilot = judge_arrays(*right)
+    assert pilot.components is not None
+    metric, (found,) = components_of_pilot([pilot])
+    assert metric == "accuracy"
+    assert found == cautious(pilot.components, 5, pilot.effective_items or 0)

@@ -376,6 +376,13 @@ def test_equal_ignorance_is_not_called_no_difference() -> None:
     found = row(verdict.tasks["classify"], "rope")
     assert found.verdict == "not_comparable"
     assert found.reasons[0].code == "neither_learned"
+    assert found.sentence == "Not comparable: rope and learned. Neither model has learned the task on test."
+    (told,) = [line for line in verdict.text if "omparable" in line]
+    assert told == found.sentence  # once, and nothing is said of a difference
+    third = judge_study("blank", {"classify": classify(variants=variants | {"alibi": {"test": collapsed()}})})
+    assert [line for line in third.text if "omparable" in line] == [
+        "Not comparable: rope, alibi and learned. None of these models has learned the task on test."
+    ]
 
 
 def test_one_side_that_learned_nothing_is_flagged_and_may_be_worse() -> None:
@@ -511,7 +518,7 @@ def test_a_class_that_one_group_holds_joins_another() -> None:
 def test_a_dominant_group_is_named_by_what_it_counts() -> None:
     groups = np.r_[np.zeros(300), 1 + np.arange(ITEMS - 300) // 5].astype(int)
     line = row(judge_task(classify(clusters={"test": groups})), "rope").sentence
-    assert "groups of test items (" in line or "cannot be compared" in line
+    assert "groups of test items (" in line or "are not comparable" in line
     spread = np.r_[np.zeros(100), 1 + np.arange(ITEMS - 100) // 10].astype(int)
     line = row(judge_task(classify(clusters={"test": spread})), "rope").sentence
     assert "in 31 groups of unequal size, which count as 12" in line

@@ -16,11 +16,12 @@ from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.study_page import glance
 from fairtrial.report.words import plan_lines
 from fairtrial.results.values import ReasonCode, Rule, Verdict, VerdictKind
+from fairtrial.statistics.outcomes import CLEAN, EXACT
 from fairtrial.stored import FORMAT, read_document, write_document
 from fairtrial.stored_study import PastLook, StoredPlan
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.plan import make_plan
+from fairtrial.study.plan import EvalSets, make_plan
 from fairtrial.study.run import Options, run_study, uncorrected
 from fairtrial.study.tables import study_from, write_study
 
@@ -139,3 +140,13 @@ def test_an_unknown_endpoint_is_refused_before_any_work(tiny_study: Callable[...
     with pytest.raises(BadInput, match="must name a test set"):
         tiny_study(endpoint=3)
     assert tiny_study(tasks=["classify", "lm"], endpoint={"lm": "obama"}).endpoint == {"lm": "obama"}
+
+
+def test_a_plan_counts_the_units_that_the_verdict_will_use() -> None:
+    sets = EvalSets({}, (), {"one": 100, "two": 300}, {"two": tuple(item // 10 for item in range(300))})
+    assert sets.units("one") == 100
+    assert sets.units("two") == pytest.approx(30)  # groups
+    assert sets.units() == pytest.approx(4 / (1 / 100 + 1 / 30))  # worth less than their sum
+    copied = {"one": [EXACT] * 60 + [CLEAN] * 40, "two": [CLEAN] * 300}
+    assert sets.units("one", copied) == pytest.approx(40)
+    assert sets.units("one", {"one": [EXACT] + [CLEAN] * 99}) == pytest.approx(100)  # few enough for all

@@ -61,7 +61,18 @@ def test_figures_and_outcomes_of_a_hand_made_case() -> None:
     assert score.outcomes["guess"].tolist() == guesses
     expected = [-math.log(2 if guess == label else 4) for guess, label in zip(guesses, labels, strict=True)]
     assert score.outcomes["log_p"] == pytest.approx(expected)
-    assert score.selection_key == pytest.approx((4 / 6, -score.metrics.nll))  # accuracy decides
+    assert score.selection_key == pytest.approx((1, 4 / 6, -score.metrics.nll))  # accuracy decides
+
+
+def test_one_answer_for_all_is_chosen_last() -> None:
+    """Although it is more often right."""
+    labels = np.array([0, 0, 0, 1])
+
+    def key(guesses: list[int], truth: np.ndarray = labels) -> tuple[float, ...]:
+        return score_classify(FirstTokenSays(), [np.array([guess, 1]) for guess in guesses], truth, PAD).selection_key
+
+    assert key([0, 0, 0, 0]) < key([1, 1, 0, 1]) < key([0, 0, 1, 1]) < key([0, 0, 0, 1])
+    assert key([0, 0, 0, 0], np.zeros(4, int)) > key([0, 0, 0, 1], np.zeros(4, int))  # where there is one class only
 
 
 @cases(

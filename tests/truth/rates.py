@@ -10,7 +10,7 @@ from worlds import GroupWorld, TextWorld, World
 
 from fairtrial.statistics.crossed import Crossed, crossed_t, linearised
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS
-from fairtrial.statistics.power import detectable_range, seeds_needed
+from fairtrial.statistics.power import cautious, detectable_range, reach_of, seeds_needed
 
 SEEDS = (5, 10, 20)
 
@@ -88,6 +88,15 @@ def power_as_stated(
     studies = zip(world.differences(chance, seeds, runs), stated, strict=True)
     found = [crossed_t(each + size).p < level for each, size in studies]
     return float(np.mean(stated)), float(np.mean(found))
+
+
+def power_after_pilot(world: World, seeds: int, runs: int, seed: int = 8) -> float:
+    """How often a new study finds what a pilot of 5 seeds said that so many seeds detect in 4 of 5 cases."""
+    chance = np.random.default_rng(seed)
+    pilots = [crossed_t(each) for each in world.differences(chance, 5, runs)]
+    stated = [reach_of(cautious(each.components, 5, each.effective), seeds, world.items, ALPHA) for each in pilots]
+    studies = zip(world.differences(chance, seeds, runs), stated, strict=True)
+    return float(np.mean([crossed_t(each + size).p < ALPHA for each, size in studies]))
 
 
 def careless(world: World, runs: int, seeds: int = 5, seed: int = 6) -> dict[str, float]:

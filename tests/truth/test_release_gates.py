@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from families import STRONGLY_UNEQUAL, STUDY_WORLDS, measure
 from figures import STUDIES
-from rates import SEEDS, claims, power_as_stated, power_of_the_need, text_claims, watched
+from rates import SEEDS, claims, power_after_pilot, power_as_stated, power_of_the_need, text_claims, watched
 from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
 pytestmark = pytest.mark.slow
@@ -89,3 +89,9 @@ def test_the_stated_difference_is_found_in_four_of_five_studies(
 ) -> None:
     _, found = power_as_stated(WORLDS[name], seeds, alpha, family, RUNS // 2)
     assert found >= 0.75
+
+
+@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("seeds", [5, 10, 20])
+def test_what_a_pilot_promises_is_found_in_four_of_five_studies(name: str, seeds: int) -> None:
+    assert power_after_pilot(WORLDS[name], seeds, RUNS // 2) >= 0.75

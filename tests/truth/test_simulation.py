@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from families import STRONGLY_UNEQUAL, STUDY_WORLDS, measure
-from rates import SEEDS, claims, power_as_stated, power_of_the_need, text_claims, watched, widened
+from rates import SEEDS, claims, power_after_pilot, power_as_stated, power_of_the_need, text_claims, watched, widened
 from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
 from fairtrial.statistics.crossed import crossed_t
@@ -98,3 +98,8 @@ def test_a_few_large_groups_count_as_few(name: str) -> None:
 @cases(("seeds", "alpha", "family"), [(10, 0.05, 1), (10, 0.05, 12), (5, 0.005, 1)])
 def test_the_stated_difference_is_found_at_the_level_that_decides(seeds: int, alpha: float, family: int) -> None:
     assert power_as_stated(WORLDS["D"], seeds, alpha, family, RUNS)[1] >= widened(0.75, 1.0, RUNS)[0]
+
+
+@cases("name", WORLDS)
+def test_what_a_pilot_promises_is_found(name: str) -> None:
+    assert power_after_pilot(WORLDS[name], 10, RUNS) >= widened(0.75, 1.0, RUNS)[0]

@@ -103,4 +103,5 @@ def verify(call: Call, json: Json = False) -> None:
 @command("power", api.power, "Judge", "power --seeds 5 --items 750 --spread 0.7")
 def power(call: Call, json: Json = False) -> None:
     planned = call()
-    print(dumps(planned.rows()[0] | {"sentence": planned.sentence}) if json else planned)
+    numbers = {"needs": planned.rows()} if planned.needs else planned.rows()[0]
+    print(dumps(numbers | {"sentence": planned.sentence}) if json else planned)

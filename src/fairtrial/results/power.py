@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fairtrial.description import Description, IntervalChart, IntervalRow, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.formatting import few_digits
-from fairtrial.results.sentences import counted
+from fairtrial.results.sentences import change, counted
 from fairtrial.results.values import VarianceComponents
 from fairtrial.statistics.outcomes import METRICS
-from fairtrial.statistics.power import Expected, expected_smallest
+from fairtrial.statistics.power import Expected, Need, expected_smallest, needs, usual_components
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,6 +31,7 @@ class Power(Result):
     low: float  # the smallest difference found in 4 of 5 cases, if seeds differ little
     high: float  # and if they differ much
     sentence: str
+    needs: tuple[Need, ...] = ()  # seeds and items that detect a difference that was asked for
     components: Sequence[VarianceComponents] | None = field(default=None, repr=False)  # variances that were known
 
     @classmethod
@@ -40,6 +42,7 @@ class Power(Result):
         items: int,
         comparisons: int,
         components: Sequence[VarianceComponents] | None = None,
+        detect: float | None = None,
     ) -> Power:
         if expected is None:
             raise BadInput(
@@ -48,9 +51,21 @@ class Power(Result):
         of = f" of {expected.metric}" if expected.metric in ("accuracy", "perplexity") else ""
         among = f" after correction for {comparisons} comparisons" if comparisons > 1 else ""
         line = f"{counted(seeds, 'seed')} and {counted(items, 'item')} detect {expected}{of} in 4 of 5 cases{among}."
-        return cls(expected.metric, seeds, items, comparisons, expected.low, expected.high, line, components)
+        needed: tuple[Need, ...] = ()
+        if detect is not None:
+            needed = needs(detect, components or usual_components(expected.metric), comparisons)
+            size = change(expected.metric, detect, signed=False)
+            enough = [f"{each.seeds} seeds and {items_text(each.high)} test items" for each in needed if each.high]
+            line = f"Detecting {size}{of} in 4 of 5 cases{among} takes {(enough or ['more than 40 seeds'])[0]}."
+        return cls(expected.metric, seeds, items, comparisons, expected.low, expected.high, line, needed, components)
 
     def describe(self) -> Description:
+        if self.needs:
+            rows = tuple(row(each.seeds, items_text(each.low), items_text(each.high)) for each in self.needs)
+            table = Table("", ("seeds", "test items, if seeds differ little", "if they differ much"), rows)
+            if all(each.low == each.high for each in self.needs):
+                table = Table("", ("seeds", "test items"), tuple(cells[:2] for cells in rows))
+            return Description((self.sentence,), [table])
         columns = ("metric", "seeds", "items", "comparisons", "smallest difference, low", "high")
         numbers = (few_digits(self.low), few_digits(self.high))
         cells = row(self.metric, self.seeds, self.items, self.comparisons, *numbers)
@@ -69,5 +84,15 @@ class Power(Result):
         return IntervalChart(f"smallest detectable difference, {self.items:,} items", unit, tuple(rows))
 
     def rows(self) -> list[dict[str, object]]:
+        if self.needs:
+            return [{"seeds": each.seeds, "items_low": each.low, "items_high": each.high} for each in self.needs]
         names = ("metric", "seeds", "items", "comparisons", "low", "high")
         return [{name: getattr(self, name) for name in names}]
+
+
+def items_text(items: int | None) -> str:
+    """Two digits, rounded up."""
+    if items is None:
+        return "too few seeds"
+    unit = 10 ** max(0, len(str(items)) - 2)
+    return f"{math.ceil(items / unit) * unit:,}"

@@ -152,9 +152,11 @@ def comparison_sentence(comparison: Comparison) -> str:
     """The verdict on one comparison, and the remarks that belong to it."""
     one, other, numbers = comparison.variant, comparison.baseline, difference_words(comparison)
     where = f"On {comparison.test_set}, " if comparison.test_set else ""
+    if comparison.neither_learned:
+        return _neither_learned([comparison])
     if comparison.verdict == VerdictKind.NOT_COMPARABLE:
         reasons = "; ".join(reason.text for reason in comparison.reasons)
-        lines = [f"{where}{one} cannot be compared with {other}: {reasons}."]
+        lines = [f"{where}{one} and {other} are not comparable: {reasons}."]
         lines += [f"For reference: {numbers}."] if numbers else []
     elif comparison.verdict == VerdictKind.UNDECIDED and comparison.reasons and not comparison.too_few_seeds:
         reasons = "; ".join(reason.text for reason in comparison.reasons)
@@ -275,10 +277,9 @@ def _judged_before(comparisons: Sequence[Comparison]) -> str:
 
 
 def _neither_learned(comparisons: Sequence[Comparison]) -> str:
-    names = listed([each.variant for each in comparisons])
-    many = "None of these models has" if len(comparisons) > 1 else "Neither model has"
-    where = "" if comparisons[0].test_set.startswith("mean of") else f" on {comparisons[0].test_set}"
-    return f"Not comparable: {names} and {comparisons[0].baseline}. {many} learned the task{where}."
+    names = listed([*(each.variant for each in comparisons), comparisons[0].baseline])
+    who = "None of these models has" if len(comparisons) > 1 else "Neither model has"
+    return f"Not comparable: {names}. {who} learned the task on {comparisons[0].test_set}."
 
 
 def _so_far(comparisons: Sequence[Comparison]) -> str:

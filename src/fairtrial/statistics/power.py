@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
 from scipy.special import nctdtrinc, ndtri, stdtrit
 
 from fairtrial.errors import BadInput
@@ -21,6 +22,7 @@ from fairtrial.statistics.spread import EQUALLY_NOISY, Source, Spread, combine
 POWER = 0.80
 STEPS = (5, 10, 20, 40, 80)  # seeds to add
 MOST_SEEDS, MOST_ITEMS = 1_000_000, 1_000_000_000
+PLANNED_SEEDS = (5, 10, 20, 40)
 CAUTIOUS = 0.8  # the upper end of what is stated: variances are as large as this share of what they may be
 
 
@@ -154,11 +156,17 @@ def expected_smallest(
     if seeds < 2 or items < 2:
         return None
     metric = {"classify": "accuracy", "lm": "perplexity"}.get(task, task)
-    assumed = components or [table[metric] for table in (LOW_VARIANCE, HIGH_VARIANCE)]
+    assumed = components or usual_components(task)
     if not paired and not components and metric in UNPAIRED:
         assumed = [replace(each, seed=each.seed * more) for each, more in zip(assumed, UNPAIRED[metric], strict=True)]
     reached = [reach_of(each, seeds, items, alpha, max(1, family)) for each in assumed]
     return Expected(metric, min(reached), max(reached))
+
+
+def usual_components(task: str) -> list[VarianceComponents]:
+    """Of small transformers: variants whose seeds differ little, and much."""
+    metric = "perplexity" if task in ("lm", "perplexity") else "accuracy"
+    return [table[metric] for table in (LOW_VARIANCE, HIGH_VARIANCE)]
 
 
 def components_of_spread(task: str, spread: Sequence[float]) -> list[VarianceComponents]:
@@ -169,14 +177,50 @@ def components_of_spread(task: str, spread: Sequence[float]) -> list[VarianceCom
         raise BadInput(what, "in points of accuracy, or nats per token: 0.7 or 0.7,7,34")
     if len(spread) == 3:
         return [VarianceComponents(*(each**2 for each in spread))]
-    metric = "perplexity" if task == "lm" else "accuracy"
-    return list(dict.fromkeys(replace(table[metric], seed=spread[0] ** 2) for table in (LOW_VARIANCE, HIGH_VARIANCE)))
+    return list(dict.fromkeys(replace(each, seed=spread[0] ** 2) for each in usual_components(task)))
 
 
 def components_of_pilot(comparisons: Sequence[Comparison]) -> tuple[str, list[VarianceComponents]]:
     """The metric of a pilot's first comparison, and the variances of all that share it."""
-    known = [(each.metric.name, each.components) for each in comparisons if each.components and each.seeds > 1]
+    known = [(each, each.components) for each in comparisons if each.components and each.seeds > 1]
     if not known:
         raise BadInput("the pilot has no variance over seeds", "it takes at least 2 training seeds of 2 variants")
-    metric = known[0][0]
-    return metric, [components for name, components in known if name == metric]
+    metric = known[0][0].metric.name
+    return metric, [
+        cautious(components, each.seeds, each.effective_items or each.items)
+        for each, components in known
+        if each.metric.name == metric
+    ]
+
+
+def cautious(components: VarianceComponents, seeds: int, items: float) -> VarianceComponents:
+    """Variances as large as so many seeds and items allow them to be (upper 80% limits): a pilot that was lucky must
+    not promise too much."""
+    rest = components.rest / (seeds * items)
+
+    def limit(own: float, count: float) -> float:
+        mean_square = Source(own / count + rest, max(1.0, count - 1))
+        spread = Spread(np.array([mean_square.variance]), np.ones(1), mean_square.df)
+        return max(own, (spread.quantile(CAUTIOUS) - rest) * count)
+
+    return replace(components, seed=limit(components.seed, seeds), item=limit(components.item, items))
+
+
+@dataclass(frozen=True)
+class Need:
+    """Test items that detect a difference with so many seeds, if variances are small and if they are large; None: no
+    number of items is enough."""
+
+    seeds: int
+    low: int | None
+    high: int | None
+
+
+def needs(least: float, assumed: Sequence[VarianceComponents], family: int = 1) -> tuple[Need, ...]:
+    """For usual numbers of seeds."""
+    found = []
+    for seeds in PLANNED_SEEDS:
+        items = [items_needed(each, seeds, least, ALPHA, family) for each in assumed]
+        enough = sorted(each for each in items if each is not None)
+        found.append(Need(seeds, enough[0] if enough else None, enough[-1] if len(enough) == len(items) else None))
+    return tuple(found)

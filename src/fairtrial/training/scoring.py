@@ -34,7 +34,7 @@ def ignore(share: float) -> None:
 @dataclass(frozen=True)
 class Score:
     metrics: Metrics
-    selection_key: tuple[float, ...]  # to choose by, higher is better: accuracy; of ties, the loss
+    selection_key: tuple[float, ...]  # to choose by, higher is better
     outcomes: dict[str, np.ndarray] = field(default_factory=dict)  # one entry for each item
 
 
@@ -97,7 +97,8 @@ def score_classify(
         nll=float(nats.mean()),
         confusion=tuple(map(tuple, table.tolist())),
     )
-    return Score(metrics, (float(right.mean()), -float(nats.mean())), outcomes)
+    several = len(set(guesses.tolist())) > 1 or len(set(labels.tolist())) == 1  # one answer for all is the last choice
+    return Score(metrics, (float(several), float(right.mean()), -float(nats.mean())), outcomes)
 
 
 @dataclass(frozen=True)
