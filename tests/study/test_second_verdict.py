@@ -150,3 +150,12 @@ def test_a_plan_counts_the_units_that_the_verdict_will_use() -> None:
     copied = {"one": [EXACT] * 60 + [CLEAN] * 40, "two": [CLEAN] * 300}
     assert sets.units("one", copied) == pytest.approx(40)
     assert sets.units("one", {"one": [EXACT] + [CLEAN] * 99}) == pytest.approx(100)  # few enough for all
+
+
+def test_what_is_decided_at_a_look_is_trained_no_further(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    plan = make_plan(tiny_study(variants=["learned", "rope", "alibi"]), StudyFolder(tmp_path / "study"))
+    plan = replace(plan, study=plan.study.with_seeds(10), settled={("classify", "rope"): 5})
+    seeds = {
+        name: [trial.seed for trial in plan.trials() if trial.variant.name == name] for name in plan.recipes["classify"]
+    }
+    assert seeds == {"learned": list(range(10)), "rope": list(range(5)), "alibi": list(range(10))}

@@ -30,6 +30,7 @@ from fairtrial.results.values import (
 )
 from fairtrial.statistics.comparison import (
     Contrast,
+    Decision,
     Scored,
     compare,
     compare_values,
@@ -193,17 +194,19 @@ def judge_together(
     """The comparisons of each task, corrected over all variants and tasks. `more`: comparisons that count beside these;
     `claims`: those that were made at an earlier look, and stand."""
     claims = claims or {}
-    places = [(n, contrast.variant) for n, task in enumerate(family) for contrast in task.contrasts]
-    margins = dict(zip(places, (margin for task in family for margin in task.margins), strict=True))
-    contrasts = dict(zip(places, (contrast for task in family for contrast in task.contrasts), strict=True))
+    posed = {
+        (n, contrast.variant): (contrast, margin)
+        for n, task in enumerate(family)
+        for contrast, margin in zip(task.contrasts, task.margins, strict=True)
+        if (n, contrast.variant) not in claims
+    }
     audits = {name: audit for task in family for name, audit in task.task.audits.items()}
-    open_ = [place for place in places if place not in claims]
     alike = sum(each.verdict == VerdictKind.EQUIVALENT for each in claims.values())
     # a claim that was made leaves Holm's family of its kind, not the other one
     terms = Terms(family[0].task.alpha, more + alike, more + len(claims) - alike)
-    shared = share_seed_variance([contrasts[place] for place in open_])
-    judged = judge_contrasts(shared, [margins[place] for place in open_], terms, audits)
-    found = claims | dict(zip(open_, judged, strict=True))
+    shared = share_seed_variance([contrast for contrast, _ in posed.values()])
+    judged = judge_contrasts(shared, [margin for _, margin in posed.values()], terms, audits)
+    found = claims | dict(zip(posed, judged, strict=True))
     return [tuple(found[n, each.variant] for each in task.contrasts) for n, task in enumerate(family)]
 
 
@@ -219,25 +222,10 @@ def judge_looks(looks: Sequence[Sequence[TaskComparisons]], more: int = 0) -> li
 
 def as_exploratory(judged: Sequence[tuple[Comparison, ...]], earlier: str) -> list[tuple[Comparison, ...]]:
     """Nothing is claimed of what was judged before on other data or by another question; q-values instead."""
-    p = [each.p for own in judged for each in own if each.p_adjusted is not None and each.p is not None]
-    q, reason = iter(benjamini_hochberg(p)), Reason(ReasonCode.EARLIER_LOOK, earlier)
+    q = iter(benjamini_hochberg([each.p or 0.0 for own in judged for each in own if each.p_adjusted is not None]))
+    nothing = Decision(VerdictKind.UNDECIDED, (Reason(ReasonCode.EARLIER_LOOK, earlier),))
     return [
-        tuple(
-            each
-            if each.p_adjusted is None or each.p is None
-            else replace(
-                each,
-                verdict=VerdictKind.UNDECIDED,
-                reasons=(reason,),
-                q=next(q),
-                p_adjusted=None,
-                p_equivalent=None,
-                detectable=None,
-                more_seeds=None,
-                more_items=None,
-            )
-            for each in own
-        )
+        tuple(each if each.p_adjusted is None else replace(with_decision(each, nothing), q=next(q)) for each in own)
         for own in judged
     ]
 
@@ -356,21 +344,30 @@ def judge_contrasts(
         accepted = {side: audits[side] for side in sides if side in audits and audits[side].accepted}
         comparisons.append(
             replace(
-                with_details(as_comparison(contrast), contrast),
-                verdict=decision.kind,
-                reasons=decision.reasons,
+                with_decision(with_details(as_comparison(contrast), contrast), decision),
                 p_adjusted=judged.p_adjusted,
                 p_equivalent=judged.p_equivalent,
                 family=judged.family,
                 alpha=terms.alpha,
                 margin=margin,
-                detectable=decision.detectable,
-                more_seeds=decision.more_seeds,
-                more_items=decision.more_items,
                 accepted_failures={side: audit.failed for side, audit in accepted.items() if audit.level == "red"},
             )
         )
     return comparisons
+
+
+def with_decision(comparison: Comparison, decision: Decision) -> Comparison:
+    """Without p-values of claims."""
+    return replace(
+        comparison,
+        verdict=decision.kind,
+        reasons=decision.reasons,
+        detectable=decision.detectable,
+        more_seeds=decision.more_seeds,
+        more_items=decision.more_items,
+        p_adjusted=None,
+        p_equivalent=None,
+    )
 
 
 def as_comparison(contrast: Contrast) -> Comparison:
