@@ -112,7 +112,7 @@ def test_a_clear_gain_is_told_with_its_figures() -> None:
 
 def test_perplexities_come_as_ratios() -> None:
     entry = judge_task(lm())
-    found = row(entry, "window", "mean of 2 test sets")
+    found = row(entry, "window", "average over 2 test sets")
     assert found.verdict == "better"
     assert found.shown.estimate == pytest.approx(100 * np.expm1(found.difference.estimate))
     assert found.shown.low < 100 * np.expm1(-0.1) < found.shown.high < 0
@@ -132,7 +132,7 @@ def test_one_question_is_judged_and_each_test_set_is_exploratory() -> None:
     assert all(each.q is not None and each.verdict == "undecided" for each in own)
     assert found.difference.estimate == pytest.approx(np.mean([each.difference.estimate for each in own]))
     (told,) = [line for line in verdict.text if "window" in line]
-    assert told.startswith("On mean of 2 test sets, window is better than learned: perplexity -9.")
+    assert told.startswith("On average over 2 test sets, window is better than learned: perplexity -9.")
 
 
 def test_the_mean_over_test_sets_varies_as_its_parts_do() -> None:
@@ -148,7 +148,7 @@ def test_the_mean_over_test_sets_varies_as_its_parts_do() -> None:
     flat = {name: replace(each, arrays={"value": 0 * weight, "weight": weight}) for name, each in sets.items()}
     task = TaskOutcomes(task="score", baseline="flat", least_difference=0.1, variants={"flat": flat, "new": sets})
     both, alone = (judge_task(replace(task, endpoint=name)).comparisons[0] for name in (None, "one"))
-    assert (both.test_set, alone.test_set) == ("mean of 2 test sets", "one")
+    assert (both.test_set, alone.test_set) == ("average over 2 test sets", "one")
     assert both.components.seed == pytest.approx(alone.components.seed, rel=0.1)
     shares = both.variance_shares["item"] / both.variance_shares["seed"]
     assert shares == pytest.approx(alone.variance_shares["item"] / alone.variance_shares["seed"] / 2, rel=0.2)

@@ -1,20 +1,27 @@
 """Measures the judge in the simulated worlds and writes the tables of docs/statistics.md.
 
-python tests/truth/figures.py            about forty minutes on one core
+python tests/truth/figures.py                        about forty minutes on one core
+python tests/truth/figures.py alarms power           these tables only
+python tests/truth/figures.py --log rates.jsonl      keeps each measurement of the families; the same command continues
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
+from itertools import product
 from pathlib import Path
 
-from families import STUDY_WORLDS, measure
+from families import STUDY_WORLDS, Rates, measure
 from rates import SEEDS, careless, claims, power_as_stated, power_of_the_need, text_claims, watched
 from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 RUNS = 2000
+FAMILIES = (2, 6, 12, 30, 100, 210)
 STUDIES = ((10, 0.05, 1), (10, 0.05, 3), (10, 0.05, 12), (5, 0.005, 1), (10, 0.015, 1), (20, 0.03, 1))
 EFFECTS = (("A", 1), ("A", 2), ("B", 2), ("B", 3), ("C", 3), ("D", 2))
 
@@ -84,18 +91,36 @@ def looks() -> str:
     return table(["world", "three looks at 5%", "three looks, their alphas"], rows)
 
 
-def many() -> str:
-    """Half an hour on one core."""
-    rows = []
+def families(log: Path | None) -> dict[tuple[int, int, str], Rates]:
+    """Seeds, comparisons and world -> rates. Half an hour on one core, unless the log has them."""
+    known: dict[tuple[int, int, str], Rates] = {}
+    if log is not None and log.exists():
+        for line in log.read_text().splitlines():
+            seeds, variants, name, *values = json.loads(line)
+            known[seeds, variants, name] = Rates(*values)
+    for seeds, variants, name in product(SEEDS, FAMILIES, STUDY_WORLDS):
+        if (seeds, variants, name) in known:
+            continue
+        rates = measure(STUDY_WORLDS[name], seeds, variants, max(400, 12_000 // variants))
+        known[seeds, variants, name] = rates
+        if log is not None:
+            with log.open("a") as file:
+                file.write(json.dumps([seeds, variants, name, *astuple(rates)]) + "\n")
+    return known
+
+
+def many(known: Mapping[tuple[int, int, str], Rates], before: str, now: str, digits: int) -> str:
+    """A table for each number of seeds: worlds down, comparisons across, version 0.2 -> now."""
+    tables = []
     for seeds in SEEDS:
-        for variants in (2, 6, 12, 30, 100, 210):
-            for name, world in STUDY_WORLDS.items():
-                found = measure(world, seeds, variants, max(400, 12_000 // variants))
-                false = f"{found.false_before:.3f} / {found.false_now:.3f}"
-                rows.append(
-                    [str(seeds), str(variants), name, false, f"{found.found_before:.2f} / {found.found_now:.2f}"]
-                )
-    return table(["seeds", "comparisons", "world", "any false claim, 0.2 / now", "found, 0.2 / now"], rows)
+        rows = []
+        for name in STUDY_WORLDS:
+            found = [known[seeds, variants, name] for variants in FAMILIES]
+            cells = [f"{getattr(each, before):.{digits}f} → {getattr(each, now):.{digits}f}" for each in found]
+            rows.append([name, *cells])
+        head = [f"{seeds} seeds; comparisons:", *(str(variants) for variants in FAMILIES)]
+        tables.append(table(head, rows))
+    return "\n\n".join(tables)
 
 
 def need() -> str:
@@ -106,24 +131,33 @@ def need() -> str:
     return table(["world", "difference", "seeds needed, as stated", "found with them"], rows)
 
 
-def write() -> None:
-    text = PAGE.read_text()
-    for name, make in (
-        ("alarms", alarms),
-        ("instead", instead),
-        ("power", power),
-        ("looks", looks),
-        ("many", many),
-        ("need", need),
-        ("stated", stated),
-    ):
+def write(names: Sequence[str], log: Path | None) -> None:
+    makers: dict[str, Callable[[], str]] = {
+        "alarms": alarms,
+        "instead": instead,
+        "power": power,
+        "looks": looks,
+        "need": need,
+        "stated": stated,
+        "false claims": lambda: many(families(log), "false_before", "false_now", 3),
+        "found": lambda: many(families(log), "found_before", "found_now", 2),
+    }
+    for name in names or makers:
+        fresh = makers[name]()
+        print(fresh, "\n", flush=True)
         marked = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.S)
+        text = PAGE.read_text()
         assert marked.search(text), name
-        fresh = make()
-        text = marked.sub(lambda found, fresh=fresh: found[1] + fresh + found[2], text)
-        print(fresh, "\n")
-    PAGE.write_text(text)
+        PAGE.write_text(marked.sub(lambda match, fresh=fresh: match[1] + fresh + match[2], text))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tables", nargs="*")
+    parser.add_argument("--log", type=Path)
+    chosen = parser.parse_args()
+    write(chosen.tables, chosen.log)
 
 
 if __name__ == "__main__":
-    write()
+    main()

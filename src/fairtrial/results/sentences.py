@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 NEEDED = f"A verdict needs {FEWEST_SEEDS}; a single seed raises a false alarm in up to 41% of cases."
 FEW_ITEMS = 30  # below this, an interval is rough
+ALIKE = 3.0  # from so many neighbours that count as one, it is told
 SINGLE_LOOK = 0.05
 PERCENTAGES = ("accuracy", "macro-F1")
 NAMED = ("accuracy", "macro-F1", "log loss", "perplexity")  # told with the difference; others are their own unit
@@ -136,8 +137,9 @@ def difference_words(comparison: Comparison) -> str:
     items = counted(comparison.items, "item" if comparison.subset == "all" else f"{comparison.subset} item")
     groups = "" if comparison.groups is None else f" in {counted(comparison.groups, 'group')}"
     effective = comparison.effective_items
-    if comparison.groups is not None and effective is not None and effective <= 0.8 * comparison.groups:
-        groups += f" of unequal size, which count as {effective:.0f}"
+    if comparison.groups is not None and effective is not None:
+        equal = effective * comparison.alike
+        groups += f" of unequal size, which count as {equal:.0f}" if equal <= 0.8 * comparison.groups else ""
     inside.append(f"{_repeats(comparison)}, {items}{groups}")
     return f"{metric_lead(comparison.metric)}{change(comparison.metric.name, estimate)} ({'; '.join(inside)})"
 
@@ -223,10 +225,14 @@ def remarks(comparison: Comparison) -> list[str]:
         checks = ", ".join(failed) or "see there"
         lines.append(f"Caution: {name} FAILED its leak audit ({checks}); the failure was accepted.")
     if comparison.effective_items is not None:
+        units, kind = comparison.items, "test items"
+        if comparison.groups is not None:
+            units, kind = comparison.groups, "groups of test items"
+        if comparison.alike >= ALIKE:
+            lines.append(f"Neighbouring {kind} are alike: {units:,} count as {comparison.effective_items:,.0f}.")
         if not comparison.paired:
             lines.append("The two share no seeds; they are compared as independent groups.")
         if comparison.effective_items < FEW_ITEMS and comparison.question != Question.NEW_RUNS_SAME_ITEMS:
-            kind = "groups of test items" if comparison.groups is not None else "test items"
             lines.append(f"With so few {kind} ({comparison.effective_items:.0f}), the interval is rough.")
     return lines
 

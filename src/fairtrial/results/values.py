@@ -239,6 +239,7 @@ class Comparison(Result):
     alpha: float = 0.05  # of the look that this is, for the whole family
     margin: float = 0.0  # the smallest difference of interest
     effective_items: float | None = None  # independent items, or groups, of equal size that would say as much
+    alike: float = 1.0  # neighbouring items of a running text that say as much as one
     detectable: tuple[float, float] | None = None  # the difference that a study like this one finds in 4 of 5 cases
     more_seeds: MoreSeeds | None = None  # to detect the margin
     more_items: int | None = None  # without which no number of seeds detects the margin

@@ -312,12 +312,13 @@ def _endpoint(sums: Sequence[Sums]) -> Array:
 
 def _with_doubt(test: Crossed, metric: Metric) -> Crossed:
     """Right and wrong answers that never vary look like certainty: they vary at least as if one more item had differed
-    (one of n + 2)."""
+    (one of n + 2), and p is at least what a sign test says where all items differ."""
     if not metric.is_accuracy or test.item is None:
         return test
     rare = 1 / (test.effective + 2)
     least = 100**2 * rare * (1 - rare) / (test.effective + 2)
-    return replace(test, item=replace(test.item, variance=max(least, test.item.variance)))
+    item = replace(test.item, variance=max(least, test.item.variance))
+    return replace(test, item=item, least_p=2 * 0.5**test.effective)
 
 
 def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[Reason, ...]]:

@@ -21,7 +21,8 @@ from fairtrial.statistics.spread import Array, Source, Spread, combine
 
 Z = float(ndtri(0.975))
 FEWEST_PAIRS = 4  # fewer seeds that both sides have are taken as independent
-FEWEST_BLOCKS = 16  # of running text, to see whether neighbours are alike
+FEWEST_IN_ORDER = 20  # units, to see whether neighbours are alike
+FEWEST_BLOCKS, MOST_BLOCKS = 12, 64  # into which they are joined
 HARDLY_ALIKE = 0.15  # correlation of neighbouring blocks
 LEAST_SQUARE = 0.1  # of the rest: few seeds on few items agree by chance
 Common = tuple[Sequence[int], Sequence[int]]  # rows of both sides that have the same seed
@@ -49,6 +50,8 @@ class Crossed:
     seeds: float  # pairs of runs that would say as much
     items: int  # units
     effective: float  # units of equal weight that would say as much
+    alike: float = 1.0  # neighbours that say as much as one
+    least_p: float = 0.0  # that so few items allow
     paired: bool = True
     shared: tuple[Array, Array] | None = None  # what other comparisons of the study say of the seeds' variance
 
@@ -79,7 +82,7 @@ class Crossed:
     @property
     def p(self) -> float:
         """Two-sided."""
-        return min(1.0, 2 * self.spread.tail(abs(self.difference))) if self.varies else 1.0
+        return min(1.0, max(self.least_p, 2 * self.spread.tail(abs(self.difference)))) if self.varies else 1.0
 
     def p_above(self, size: float) -> float:
         """One-sided: the chance of a mean above `size` where the truth is 0."""
@@ -161,7 +164,7 @@ def compare_seeds(
     )
     rest = sum(count * own for count, (_, own) in zip(counts, variances, strict=True))
     by_unit = np.sum([rows.sum(0) for _, rows in groups], axis=0)
-    item = over_items(by_unit, shares, strata, running)
+    item, effective, alike = over_items(by_unit, shares, strata, running)
     return Crossed(
         difference=float(by_unit.mean()),
         seed=Source(max(LEAST_SQUARE * rest, seed.variance), seed.df),
@@ -170,7 +173,8 @@ def compare_seeds(
         by_seed=_by_seed(ours, theirs, common),
         seeds=pairs,
         items=units,
-        effective=item.df + 1,
+        effective=effective,
+        alike=alike,
         paired=paired,
     )
 
@@ -237,44 +241,52 @@ def kish(weights: Array) -> float:
     return float(weights.sum()) ** 2 / float((weights**2).sum())
 
 
-def over_items(values: Array, weights: Array, strata: Strata | None = None, running: bool = False) -> Source:
-    """What the items add to the variance of the mean of one network's `linearised` values [unit]."""
+def over_items(
+    values: Array, weights: Array, strata: Strata | None = None, running: bool = False
+) -> tuple[Source, float, float]:
+    """What the items add to the variance of the mean of one network's `linearised` values [unit]; the number of units
+    of equal weight that would say as much; and how many neighbours say as much as one."""
     leverage, effective = leverage_of(weights / weights.sum(), strata)
-    repeated = neighbours_alike(values) if running else 1.0
     variance = float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2
-    return Source(variance * repeated, max(1.0, effective / repeated - 1))
+    if not running:
+        return Source(variance, effective - 1), effective, 1.0
+    alike, blocks = neighbours_alike(values)
+    effective = max(2.0, effective / alike)
+    return Source(variance * alike, max(1.0, min(effective, blocks) - 1)), effective, alike
 
 
-def neighbours_alike(values: Array) -> float:
+def neighbours_alike(values: Array) -> tuple[float, float]:
     """How many times as large the variance of the mean of values in running order [unit] is, because neighbours are
-    alike. Neighbours are joined to blocks until blocks are hardly alike, and the rest is corrected for as in a series
-    in which each block follows the last (with Kendall's correction of its bias). Of independent units hardly more than
-    1; units that are alike over a large part of the text cannot be told from few units, so they count as few."""
-    blocks, correlation = values - values.mean(), 0.0
-    alone = float(blocks @ blocks) / len(values) ** 2
-    if not alone or len(values) < 2 * FEWEST_BLOCKS:
-        return 1.0
+    alike, and the number of independent blocks that this is seen by.
+
+    Units alike over long stretches hardly show in neighbours if there is noise, but they add up. So neighbours are
+    joined to few blocks at once, and to fewer until blocks are hardly alike. The rest is corrected for as in a series
+    in which each block follows the last (with Kendall's correction of its bias), and so is half of what chance may
+    hide. Units that are alike over a large part of the text cannot be told from few units, so they count as few."""
+    units, deviations = len(values), values - values.mean()
+    alone = float(deviations @ deviations) / (units - 1) * units
+    if not alone or units < FEWEST_IN_ORDER:
+        return 1.0, units
+    count = min(MOST_BLOCKS, max(FEWEST_IN_ORDER, round(2 * math.sqrt(units))))
     while True:
-        count = len(blocks)
-        correlation = float(blocks[1:] @ blocks[:-1]) / max(1e-300, float(blocks @ blocks))
+        sums = np.add.reduceat(deviations, np.linspace(0, units, count + 1).astype(int)[:-1])
+        together, by_chance = float(sums @ sums), 1 / math.sqrt(count)
+        correlation = float(sums[1:] @ sums[:-1]) / max(1e-300, together)
         correlation += (1 + 3 * max(0.0, correlation)) / count
-        by_chance = 1 / math.sqrt(count)
-        if correlation < max(HARDLY_ALIKE, 1.6 * by_chance):
+        hardly = correlation < max(HARDLY_ALIKE, by_chance / 2)
+        if hardly or count < 2 * FEWEST_BLOCKS:
             break
-        if count < 2 * FEWEST_BLOCKS:
-            correlation += by_chance
-            break
-        blocks = blocks[: count // 2 * 2].reshape(-1, 2).mean(1)
-    correlation = min(0.98, max(0.0, correlation))
-    together = float(blocks.var()) / len(blocks) * (1 + correlation) / (1 - correlation)
-    return max(1.0, together / alone)
+        count //= 2
+    correlation = min(0.98, max(0.0, correlation + (by_chance / 2 if hardly else by_chance)))
+    follows = (1 + correlation) / (1 - correlation)
+    return max(1.0, together * count / (count - 1) * follows / alone), count / follows
 
 
 def items_t(values: Array, weights: Array, strata: Strata | None = None, running: bool = False) -> Crossed:
     """One trained network: would the mean of its `linearised` values [unit] also hold for new items? New trainings are
     another question."""
-    item, mean = over_items(values, weights, strata, running), float(values.mean())
-    return Crossed(mean, None, item, 0.0, np.array([mean]), 1, len(values), item.df + 1)
+    (item, effective, alike), mean = over_items(values, weights, strata, running), float(values.mean())
+    return Crossed(mean, None, item, 0.0, np.array([mean]), 1, len(values), effective, alike)
 
 
 def runs_t(ours: Array, theirs: Array, common: Common, resolution: float = 0.0) -> Crossed:
@@ -357,7 +369,7 @@ def paired_change(before: Mask, after: Mask, groups: Counts | None = None) -> tu
     if groups is not None:
         change = after.astype(float) - before
         sums, sizes = summed(change[None], groups), summed(np.ones_like(change)[None], groups)
-        items = over_items(linearised(sums, sizes)[0], sizes[0])
+        items, _, _ = over_items(linearised(sums, sizes)[0], sizes[0])
         variance, t = max(variance, items.variance), float(stdtrit(items.df, 0.975))
     centre, half = (gains - losses) / count, t * math.sqrt(variance)
     return max(-1.0, float(centre - half)), min(1.0, float(centre + half))

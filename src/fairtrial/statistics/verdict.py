@@ -137,7 +137,7 @@ class TaskComparisons:
     def primary(self, variant: str) -> Contrast:
         """The one question that is judged: the mean over test sets, or the chosen one."""
         names = self.sets_of(variant)
-        title = names[0] if len(names) == 1 else f"mean of {len(names)} test sets"
+        title = names[0] if len(names) == 1 else f"average over {len(names)} test sets"
         subset = next((self.decisive[name] for name in names if self.decisive[name] != "all"), "all")
         contrast = self._compared(variant, title, subset, names)
         unlearned = [side for side in (variant, self.task.baseline) if self.mostly_unlearned(side, names)]
@@ -395,6 +395,7 @@ def as_comparison(contrast: Contrast) -> Comparison:
         difference=Interval(difference, low, high),
         p=contrast.p,
         effective_items=None if test is None else test.effective,
+        alike=1.0 if test is None else test.alike,
         scores=scores,
     )
 
