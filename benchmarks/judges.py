@@ -1,6 +1,6 @@
 """Ways to judge the same results, side by side: false alarms, coverage, power and time in simulated worlds.
 
-    python benchmarks/judges.py                   # 300 tables for each world without, 300 with a difference: ten minutes
+    python benchmarks/judges.py                   # 300 tables without and 300 with a difference: ten minutes
     python benchmarks/judges.py --runs 50         # a first look
     pip install evalstats==0.3.3 evalci==0.1.0    # the two packages; what is not installed is left out
 

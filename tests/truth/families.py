@@ -146,13 +146,19 @@ class Rates:
     found_now: float
 
 
-def measure(world: StudyWorld, seeds: int, variants: int, runs: int, seed: int = 1, *, before: bool = True) -> Rates:
+def any_false(world: StudyWorld, seeds: int, variants: int, runs: int, seed: int = 1) -> float:
+    """Share of studies without any difference that claim one."""
+    chance = np.random.default_rng(seed)
+    return float(np.mean([min(p_now(world.draw(chance, seeds, variants))) < 0.05 / variants for _ in range(runs)]))
+
+
+def measure(world: StudyWorld, seeds: int, variants: int, runs: int, seed: int = 1) -> Rates:
     chance = np.random.default_rng(seed)
     false, found = np.zeros(2), np.zeros(2)
     half = max(1, runs // 4)
     for run in range(runs + half):
         tests = world.draw(chance, seeds, variants, effect=0.0 if run < runs else 4.0)
-        ways = [p_now(tests), [p_of_version_0_2(test) for test in tests] if before else [1.0] * variants]
+        ways = [p_now(tests), [p_of_version_0_2(test) for test in tests]]
         claims = np.array([holm(p) for p in ways]) < 0.05
         if run < runs:
             false += claims.any(1)

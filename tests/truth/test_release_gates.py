@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from families import STRONGLY_UNEQUAL, STUDY_WORLDS, measure
+from families import STRONGLY_UNEQUAL, STUDY_WORLDS, any_false, measure
 from figures import STUDIES
 from rates import SEEDS, claims, power_after_pilot, power_as_stated, power_of_the_need, text_claims, watched
 from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
@@ -59,14 +59,23 @@ def test_looks_keep_their_level(name: str) -> None:
 @pytest.mark.parametrize("variants", [2, 6, 12, 30, 100, 210])
 @pytest.mark.parametrize("seeds", SEEDS)
 def test_anything_false_is_claimed_in_at_most_one_study_in_twenty(seeds: int, variants: int, name: str) -> None:
-    """More studies where the rate is near the limit. Never above the test of each comparison by itself."""
+    """More studies, 4,000 in the end, where the rate is near the limit."""
     limit = 0.08 if name in STRONGLY_UNEQUAL else 0.06
-    rates = measure(STUDY_WORLDS[name], seeds, variants, max(400, 12_000 // variants))
-    if rates.false_now > limit - 0.02:
-        rates = measure(STUDY_WORLDS[name], seeds, variants, 4000, seed=2)
-    assert rates.false_now <= limit
-    if name in STRONGLY_UNEQUAL:
-        assert rates.false_now <= rates.false_before + 0.005
+    for runs, near in ((400, 0.012), (1600, 0.006), (4000, 0.0)):
+        false = any_false(STUDY_WORLDS[name], seeds, variants, runs, seed=runs)
+        if false <= limit - near:
+            return
+    raise AssertionError(f"{false:.3f} of studies claim something false")
+
+
+@pytest.mark.parametrize("name", STRONGLY_UNEQUAL)
+@pytest.mark.parametrize("variants", [2, 12, 100])
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_sharing_is_never_worse_than_each_comparison_by_itself(seeds: int, variants: int, name: str) -> None:
+    runs = max(600, 6000 // variants)
+    rates = measure(STUDY_WORLDS[name], seeds, variants, runs)
+    assert rates.false_now <= rates.false_before + 2 * (0.05 / runs) ** 0.5
+    assert rates.found_now >= rates.found_before - 0.05
 
 
 @pytest.mark.parametrize(("name", "points"), [("A", 1.5), ("A", 2), ("B", 3), ("C", 5)])

@@ -17,6 +17,7 @@ from fairtrial.results.values import (
     Failure,
     Metric,
     Question,
+    ReasonCode,
     TaskVerdict,
     TestReuse,
     TestSet,
@@ -170,7 +171,7 @@ def comparison_sentence(comparison: Comparison) -> str:
         if comparison.verdict == VerdictKind.UNDECIDED:
             if comparison.p is not None and comparison.p < SINGLE_LOOK:
                 many = comparison.family > 1
-                among = f"among {comparison.family} comparisons chance does that too easily"
+                among = f"after correction for {comparison.family} comparisons the difference is not significant"
                 reason = among if many else f"at this interim look p must be below {comparison.alpha:g}"
                 lines.append(f"The interval excludes zero, but {reason}.")
             lines.append(_what_it_takes(comparison))
@@ -202,16 +203,16 @@ def _what_it_takes(comparison: Comparison) -> str:
         return ""
     name, checkpoints = comparison.metric.name, comparison.question == Question.CHECKPOINTS
     sizes = change_range(name, *comparison.detectable)
-    line = f"A {'test' if checkpoints else 'study'} like this detects {sizes} in 4 of 5 cases{level_words(comparison)}"
-    margin = change(name, comparison.margin, signed=False)
+    line = f"A {'test' if checkpoints else 'study'} like this detects {sizes} in 4 of 5 cases{level_words(comparison)}."
+    detecting = f"Detecting {change(name, comparison.margin, signed=False)} takes"
     if (more := comparison.more_seeds) is not None:
         roughly = "" if more.low is None else "about "  # "more than 100" is rough already
-        line += f"; {roughly}{more} more seeds would detect {margin}"
+        line += f" {detecting} {roughly}{more} more seeds."
     if comparison.more_items is not None:
         kind = "test items" if comparison.groups is None else "groups of test items"
         ever = "" if checkpoints else ", however many seeds"
-        line += f"; detecting {margin} takes at least {two_digits(comparison.more_items)} {kind}{ever}"
-    return f"{line}."
+        line += f" {detecting} at least {two_digits(comparison.more_items)} {kind}{ever}."
+    return line
 
 
 def remarks(comparison: Comparison) -> list[str]:
@@ -220,7 +221,7 @@ def remarks(comparison: Comparison) -> list[str]:
     low, high, margin = comparison.difference.low, comparison.difference.high, comparison.margin
     clear = comparison.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)
     if clear and low is not None and high is not None and -margin < low and high < margin:
-        lines.append(f"Real, but smaller than {change(comparison.metric.name, margin, signed=False)}.")
+        lines.append(f"Significant, but smaller than {change(comparison.metric.name, margin, signed=False)}.")
     for name, failed in comparison.accepted_failures.items():
         checks = ", ".join(failed) or "see there"
         lines.append(f"Caution: {name} FAILED its leak audit ({checks}); the failure was accepted.")
@@ -228,11 +229,15 @@ def remarks(comparison: Comparison) -> list[str]:
         units, kind = comparison.items, "test items"
         if comparison.groups is not None:
             units, kind = comparison.groups, "groups of test items"
+        told = any(reason.code == ReasonCode.TOO_FEW_ITEMS for reason in comparison.reasons)
         if comparison.alike >= ALIKE:
-            lines.append(f"Neighbouring {kind} are alike: {units:,} count as {comparison.effective_items:,.0f}.")
-        if not comparison.paired:
-            lines.append("The two share no seeds; they are compared as independent groups.")
-        if comparison.effective_items < FEW_ITEMS and comparison.question != Question.NEW_RUNS_SAME_ITEMS:
+            count = "" if told else f": {units:,} count as {comparison.effective_items:,.0f}"
+            lines.append(f"Neighbouring {kind} are alike{count}.")
+        if not comparison.paired and not comparison.too_few_seeds:
+            common = f"only {counted(len(comparison.by_seed), 'seed')}" if comparison.by_seed else "no seeds"
+            lines.append(f"The two share {common}; they are compared as independent groups.")
+        few = comparison.effective_items < FEW_ITEMS and not told
+        if few and comparison.question != Question.NEW_RUNS_SAME_ITEMS:
             lines.append(f"With so few {kind} ({comparison.effective_items:.0f}), the interval is rough.")
     return lines
 

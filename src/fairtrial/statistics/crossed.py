@@ -273,11 +273,10 @@ def neighbours_alike(values: Array) -> tuple[float, float]:
         together, by_chance = float(sums @ sums), 1 / math.sqrt(count)
         correlation = float(sums[1:] @ sums[:-1]) / max(1e-300, together)
         correlation += (1 + 3 * max(0.0, correlation)) / count
-        hardly = correlation < max(HARDLY_ALIKE, by_chance / 2)
-        if hardly or count < 2 * FEWEST_BLOCKS:
+        if correlation < max(HARDLY_ALIKE, 1.3 * by_chance) or count < 2 * FEWEST_BLOCKS:
             break
         count //= 2
-    correlation = min(0.98, max(0.0, correlation + (by_chance / 2 if hardly else by_chance)))
+    correlation = min(0.98, max(0.0, correlation + by_chance / 2))
     follows = (1 + correlation) / (1 - correlation)
     return max(1.0, together * count / (count - 1) * follows / alone), count / follows
 

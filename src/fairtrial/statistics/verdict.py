@@ -374,6 +374,8 @@ def as_comparison(contrast: Contrast) -> Comparison:
     """What holds of a contrast before anything is decided."""
     test, difference = contrast.test, contrast.difference
     low, high = contrast.interval
+    if contrast.metric.is_accuracy and low is not None and high is not None:
+        low, high = max(-100.0, low), min(100.0, high)
     scores = None
     if contrast.level is not None and difference is not None:
         ours, theirs = contrast.level + difference, contrast.level
