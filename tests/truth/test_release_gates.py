@@ -11,13 +11,14 @@ from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 pytestmark = pytest.mark.slow
 RUNS = 2000
 
-# power that the method was accepted with, at 5, 10 and 20 seeds; itself measured in 1,000 runs
+# power that the method was accepted with, at 5, 10 and 20 seeds; itself measured in 1,000 runs. One comparison alone
+# finds less at 5 seeds than with Satterthwaite's degrees of freedom (0.26 and 0.71 in A), which families do not allow.
 POWER = {
-    ("A", 1): (0.26, 0.43, 0.66),
-    ("A", 2): (0.71, 0.95, 1.00),
-    ("B", 2): (0.22, 0.40, 0.74),
-    ("B", 3): (0.45, 0.79, 0.99),
-    ("C", 3): (0.17, 0.30, 0.52),
+    ("A", 1): (0.16, 0.40, 0.64),
+    ("A", 2): (0.61, 0.94, 1.00),
+    ("B", 2): (0.21, 0.44, 0.75),
+    ("B", 3): (0.40, 0.78, 0.98),
+    ("C", 3): (0.12, 0.26, 0.47),
 }
 
 
@@ -38,7 +39,7 @@ def test_power_is_what_was_promised(name: str, points: float) -> None:
     found = claims(WORLDS[name], RUNS, points)
     for seeds, promised in zip(SEEDS, POWER[name, points], strict=True):
         own_error = 2 * (promised * (1 - promised) / 1000) ** 0.5
-        assert found[seeds][0] >= promised - 0.06 - own_error, f"{seeds} seeds"
+        assert found[seeds][0] >= promised - 0.03 - own_error, f"{seeds} seeds"
 
 
 @pytest.mark.parametrize("name", TEXT_WORLDS)
