@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fairtrial.audit import conditions, determinism, sanity, visibility
+from fairtrial.audit import conditions, determinism, probe, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
@@ -37,41 +37,48 @@ class Check:
 
 
 CHECKS = (
-    Check("M1", "attention rows sum to one", "red", visibility.rows_sum),
-    Check("M2", "no attention on what is hidden", "red", visibility.nothing_hidden),
-    Check("M3", "no future: changed words", "red", visibility.future_changed, decoder_only=True),
-    Check("M4", "no future: gradient", "red", visibility.future_gradient, decoder_only=True),
-    Check("M5", "prefix honesty", "red", visibility.bare_prefixes, decoder_only=True, cost=4),
-    Check("M6", "padding invariance", "red", visibility.padding, cost=3),
-    Check("M7", "batch-mate invariance", "red", visibility.batch_mates, cost=2),
-    Check("M7s", "batch-size invariance of the score", "red", visibility.batch_size, cost=2),
-    Check("M8", "order sensitivity", "red", visibility.sees_order),
-    Check("M9", "relative shift invariance", "red", visibility.keeps_distance),
-    Check("M9r", "declared window", "red", visibility.keeps_window),
-    Check("M10", "attention has not collapsed", "amber", sanity.collapsed),
-    Check("M11", "residual identity", "amber", sanity.residual_identity),
-    Check("M12", "evaluation repeats itself", "red", sanity.repeats_itself),
+    Check("M1", "attention weights do not sum to one", "red", visibility.rows_sum),
+    Check("M2", "attends to what is hidden", "red", visibility.nothing_hidden),
+    Check("M3", "sees the future: changed words", "red", visibility.future_changed, decoder_only=True),
+    Check("M4", "sees the future: gradient", "red", visibility.future_gradient, decoder_only=True),
+    Check("M5", "sees the future: bare prefixes", "red", visibility.bare_prefixes, decoder_only=True, cost=4),
+    Check("M6", "depends on padding", "red", visibility.padding, cost=3),
+    Check("M7", "depends on its batch", "red", visibility.batch_mates, cost=2),
+    Check("M7s", "score depends on the batch size", "red", visibility.batch_size, cost=2),
+    Check("M8", "word order is not seen as claimed", "red", visibility.sees_order),
+    Check("M9", "positions are not as claimed", "red", visibility.keeps_distance),
+    Check("M9r", "window is not as claimed", "red", visibility.keeps_window),
+    Check("M10", "attention has collapsed", "amber", sanity.collapsed),
+    Check("M11", "a block changes its input", "amber", sanity.residual_identity),
+    Check("M12", "evaluation is not repeatable", "red", sanity.repeats_itself),
     Check("M12d", "dropout", "amber", sanity.dropouts),
-    Check("M14", "first loss", "amber", sanity.first_loss),
-    Check("M14g", "gradient reaches every weight", "amber", sanity.gradients_arrive),
-    Check("E1", "eager = fast path", "red", determinism.eager_is_fast),
-    Check("C1", "cached = full decoding", "red", determinism.cached_is_full, decoder_only=True),
-    Check("C1p", "cached in pieces", "amber", determinism.cached_in_pieces, decoder_only=True),
-    Check("C2", "cache beside padding", "amber", conditions.cache_beside_padding, decoder_only=True),
-    Check("K1", "no mask = a mask of ones", "red", conditions.mask_of_ones),
-    Check("K1p", "position ids from 0 = none", "red", conditions.position_ids),
-    Check("K2", "padding on the left", "red", conditions.left_padding),
-    Check("K2p", "left, without position ids", "amber", conditions.left_without_positions),
-    Check("K3", "a mask is used or refused", "amber", conditions.mask_among_kwargs),
-    Check("T1", "training mode, no dropout", "red", conditions.in_training),
-    Check("F1", "float32", "red", conditions.in_float32),
-    Check("F2", "autocast to bfloat16", "red", conditions.in_bf16),
-    Check("G1", "the device that trains", "red", conditions.on_device),
-    Check("L1", "long texts", "red", conditions.over_long_texts),
-    Check("S1", "state after many calls", "red", conditions.after_many_calls, cost=50),
-    Check("R1", "determinism", "red", determinism.repeats_in_process, cost=15),
-    Check("R2", "resume equality", "red", determinism.resumes, cost=4),
-    Check("R3", "reload equality", "red", determinism.reloads, cost=2),
+    Check("M14", "first loss is not uniform", "amber", sanity.first_loss),
+    Check("M14g", "weights without a gradient", "amber", sanity.gradients_arrive),
+    Check("E1", "fast path differs", "red", determinism.eager_is_fast),
+    Check("C1", "cache changes predictions", "red", determinism.cached_is_full, decoder_only=True),
+    Check("C1p", "cache in pieces changes predictions", "amber", determinism.cached_in_pieces, decoder_only=True),
+    Check(
+        "C2", "cache beside padding changes predictions", "amber", conditions.cache_beside_padding, decoder_only=True
+    ),
+    Check("K1", "mask of ones changes predictions", "red", conditions.mask_of_ones),
+    Check("K1p", "position ids change predictions", "red", conditions.position_ids),
+    Check("K2", "padding on the left changes predictions", "red", conditions.left_padding),
+    Check("K2p", "needs position ids beside padding", "amber", conditions.left_without_positions),
+    Check("K3", "ignores a mask", "amber", conditions.mask_among_kwargs),
+    Check("T1", "leaks in training mode", "red", conditions.in_training),
+    Check("F1", "leaks in float32", "red", conditions.in_float32),
+    Check("F2", "leaks under autocast", "red", conditions.in_bf16),
+    Check("G1", "leaks on the device", "red", conditions.on_device),
+    Check("L1", "leaks in long texts", "red", conditions.over_long_texts),
+    Check("S1", "keeps state between calls", "red", conditions.after_many_calls, cost=50),
+    Check("V1", "leaks in random batches", "red", probe.in_batches, cost=20),
+    Check("V2", "sees the future somewhere", "red", probe.every_cut, decoder_only=True, cost=5),
+    Check("V3", "leaks in training batches", "red", probe.in_training_batches, cost=20),
+    Check("V4", "loss is not that of its targets", "red", probe.own_targets),
+    Check("V5", "knows the text before training", "red", probe.knows_before_training, decoder_only=True),
+    Check("R1", "training is not repeatable", "red", determinism.repeats_in_process, cost=15),
+    Check("R2", "resuming changes the bits", "red", determinism.resumes, cost=4),
+    Check("R3", "reloading changes the answers", "red", determinism.reloads, cost=2),
 )
 
 

@@ -89,6 +89,8 @@ class Subject:
     rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]: eight real, eight random
     calls: int = field(default_factory=lambda: CALLS)
     bf16: bool = False  # whether autocast is asked about
+    text: object = None  # its own text, a `probe.Text`; None: it is not known
+    patience: float = 1.0  # how many times as long random questions are asked
 
     @property
     def causal(self) -> bool:
