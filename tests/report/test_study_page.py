@@ -138,12 +138,12 @@ def test_a_red_variant_is_stamped_in_every_row_and_chart(page: str) -> None:
     tree = parsed(page)
     rows = [words_of(row) for row in rows_naming(tree, "fade")]
     assert len(rows) > 20
-    assert all("failed passport" in row for row in rows)
-    assert not any("failed passport" in words_of(row) for row in rows_naming(tree, "rope"))
+    assert all("failed leak audit" in row for row in rows)
+    assert not any("failed leak audit" in words_of(row) for row in rows_naming(tree, "rope"))
     labels = re.findall(r'aria-label="([^"]*fade[^"]*)"', page)
     strips = [label for label in labels if "95% interval" in label or "range over seeds" in label]
     assert len(strips) > 8
-    assert all("fade [failed passport]" in label for label in strips)
+    assert all("fade [failed leak audit]" in label for label in strips)
 
 
 def test_without_a_red_passport_nothing_is_stamped(own: Path) -> None:

@@ -124,7 +124,7 @@ SMALL = Table(
     "Parameters",
     ("component", "formula", "count"),
     (
-        row(Cell("attention", "failed passport"), Cell("4 × (64 × 64), no bias", kind="formula"), 1_638_400),
+        row(Cell("attention", "failed leak audit"), Cell("4 × (64 × 64), no bias", kind="formula"), 1_638_400),
         row("位置 <b>", "", 12),
         row("total", "", 1_638_412),
     ),
@@ -137,12 +137,12 @@ SMALL = Table(
 def test_a_table_is_aligned_on_the_terminal() -> None:
     assert as_text(SMALL) == [
         "Parameters",
-        "  component                    formula                     count",
-        "  --------------------------------------------------------------",
-        "  attention [failed passport]  4 × (64 × 64), no bias  1,638,400",
-        "  位置 <b>                                                    12",
-        "  --------------------------------------------------------------",
-        "  total                                                1,638,412",
+        "  component                      formula                     count",
+        "  ----------------------------------------------------------------",
+        "  attention [failed leak audit]  4 × (64 × 64), no bias  1,638,400",
+        "  位置 <b>                                                      12",
+        "  ----------------------------------------------------------------",
+        "  total                                                  1,638,412",
         "  A note.",
     ]
 
@@ -159,26 +159,26 @@ def test_a_narrow_terminal_wraps_cells_and_cuts_nothing_off(verdict: Verdict, wi
         )
     if width == 40:
         words = " ".join(as_text(SMALL, width)).split()
-        assert {"attention", "[failed", "passport]", "1,638,400"} <= set(
+        assert {"attention", "[failed", "audit]", "1,638,400"} <= set(
             words
         )  # no word is broken where it need not be
 
 
 def test_the_other_formats_hold_the_same_cells() -> None:
     assert as_csv(SMALL)[1:] == [
-        'attention [failed passport],"4 × (64 × 64), no bias",1638400',
+        'attention [failed leak audit],"4 × (64 × 64), no bias",1638400',
         "位置 <b>,,12",
         "total,,1638412",
     ]
     assert as_markdown(SMALL)[4:] == [
-        "| attention **(failed passport)** | 4 × (64 × 64), no bias | 1,638,400 |",
+        "| attention **(failed leak audit)** | 4 × (64 × 64), no bias | 1,638,400 |",
         "| 位置 \\<b\\> |  | 12 |",
         "| **total** |  | **1,638,412** |",
         "",
         "A note.",
     ]
     latex = "\n".join(as_latex(SMALL))
-    assert r"attention \textbf{(failed passport)} & $4 \times (64 \times 64)$, no bias & 1,638,400 \\" in latex
+    assert r"attention \textbf{(failed leak audit)} & $4 \times (64 \times 64)$, no bias & 1,638,400 \\" in latex
     assert latex.count(r"\midrule") == 2
     assert r"\caption" not in "".join(as_latex(replace(SMALL, title="")))
 
@@ -214,10 +214,10 @@ def test_reuse_of_a_test_set_shows_how_much_it_flatters(verdict: Verdict) -> Non
 def test_a_failed_passport_is_stamped_in_every_row_that_names_it(verdict: Verdict, form: str) -> None:
     named = [line for line in rows_of(lines_of(verdict, form), form) if "fade" in line]
     assert len(named) > 20
-    assert all("failed passport" in line for line in named)
+    assert all("failed leak audit" in line for line in named)
     others = [line for line in rows_of(lines_of(verdict, form), form) if "fade" not in line]
     assert len(others) > 50
-    assert not any("failed passport" in line for line in others)
+    assert not any("failed leak audit" in line for line in others)
 
 
 def rows_of(lines: list[str], form: str) -> list[str]:
@@ -228,14 +228,14 @@ def rows_of(lines: list[str], form: str) -> list[str]:
 
 def test_no_stamp_without_a_red_passport() -> None:
     lines = lines_of(judged({"learned": 0.0, "rope": 0.5}))
-    assert not any("failed passport" in line for line in lines)
+    assert not any("failed leak audit" in line for line in lines)
 
 
 def test_an_accepted_failure_is_stamped_as_such(verdict: Verdict) -> None:
     accepted = AuditSummary(AuditLevel.RED, ("M3 no future",), accepted=True)
     table = scores(replace(verdict.tasks["classify"], audits={"fade": accepted}))
     assert table is not None
-    assert "fade [failed passport, accepted]" in [cells[0].stamped for cells in table.rows]
+    assert "fade [failed leak audit, accepted]" in [cells[0].stamped for cells in table.rows]
 
 
 def test_markdown_keeps_its_cells_whatever_a_variant_is_called() -> None:

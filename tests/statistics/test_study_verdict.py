@@ -246,7 +246,7 @@ def test_a_red_passport_blocks_the_verdict_unless_accepted() -> None:
     bayes = {"naive bayes": {"test": classifier(0.3, 9)}}
     entry = judge_task(classify(audits={"rope": red}, baselines=bayes))
     assert row(entry, "rope").verdict == "not_comparable"
-    assert "rope failed its passport (M3 no future)" in row(entry, "rope").sentence
+    assert "rope failed its leak audit (M3 no future)" in row(entry, "rope").sentence
     assert row(entry, "alibi").family == 1
     beaten = {each.variant: each.verdict for each in entry.baseline_comparisons}
     assert beaten == {"learned": "better", "rope": "not_comparable", "alibi": "better"}

@@ -49,10 +49,10 @@ def test_a_large_gain_is_better_and_a_large_loss_worse() -> None:
 
 def test_what_cannot_be_compared_is_never_judged() -> None:
     found = comparison(0.8, 0.6)
-    blocked = found.but(ReasonCode.FAILED_AUDIT, "rope failed its passport (M3)")
+    blocked = found.but(ReasonCode.FAILED_AUDIT, "rope failed its leak audit (M3)")
     verdict = decide(blocked, found.test and found.test.p, 0.05, 1.0)
     assert verdict.kind == "not_comparable"
-    assert verdict.reasons == (Reason(ReasonCode.FAILED_AUDIT, "rope failed its passport (M3)"),)
+    assert verdict.reasons == (Reason(ReasonCode.FAILED_AUDIT, "rope failed its leak audit (M3)"),)
     assert not may_be_judged(blocked)
 
 

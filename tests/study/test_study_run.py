@@ -331,7 +331,9 @@ def test_what_stands_in_the_way_of_a_verdict_is_told_before_the_trials(
     run_study(study, tmp_path / "study", InProcess(), Options(), heard)
     kinds = [kind if kind != "notice" else facts["text"] for kind, facts in heard.told]
     few = next(n for n, what in enumerate(kinds) if what.startswith("too little for a verdict: test has"))
-    failed = next(n for n, what in enumerate(kinds) if what.startswith("[lm] peek failed its passport and will get no"))
+    failed = next(
+        n for n, what in enumerate(kinds) if what.startswith("[lm] peek failed its leak audit and is not trained")
+    )
     trial = next(n for n, (kind, facts) in enumerate(heard.told) if kind == "begin" and facts.get("work") == "trial")
     assert few < kinds.index("plan") < failed < trial
     assert heard.of("plan")[0]["smallest_detectable"]["lm"] == ""

@@ -91,10 +91,6 @@ class TrainingMode:
             return self.network(ids, lengths).log_softmax(-1)
 
 
-def in_training(subject: Subject) -> Measured:
-    return judged(leaks(subject, TrainingMode(subject)), subject.tolerance, "In training mode")
-
-
 def in_float32(subject: Subject) -> Measured | str:
     if subject.dtype == torch.float32:
         return (

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,7 @@ from fairtrial.finding import FAIL, NOT_ASKED, OUT_OF_TIME, PASS, REPORT, Findin
 from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_code, require_plugins
+from fairtrial.prepare import prepare_like
 from fairtrial.progress import TimeLimit
 from fairtrial.recipe import PartChoice, Recipe, load_recipe, read_part
 from fairtrial.record import Record
@@ -65,7 +67,7 @@ CHECKS = (
     Check("K2", "padding on the left changes predictions", "red", conditions.left_padding),
     Check("K2p", "needs position ids beside padding", "amber", conditions.left_without_positions),
     Check("K3", "ignores a mask", "amber", conditions.mask_among_kwargs),
-    Check("T1", "leaks in training mode", "red", conditions.in_training),
+    Check("T1", "leaks in training mode", "red", probe.in_training_batches, cost=20),
     Check("F1", "leaks in float32", "red", conditions.in_float32),
     Check("F2", "leaks under autocast", "red", conditions.in_bf16),
     Check("G1", "leaks on the device", "red", conditions.on_device),
@@ -73,9 +75,9 @@ CHECKS = (
     Check("S1", "keeps state between calls", "red", conditions.after_many_calls, cost=50),
     Check("V1", "leaks in random batches", "red", probe.in_batches, cost=20),
     Check("V2", "sees the future somewhere", "red", probe.every_cut, decoder_only=True, cost=5),
-    Check("V3", "leaks in training batches", "red", probe.in_training_batches, cost=20),
-    Check("V4", "loss is not that of its targets", "red", probe.own_targets),
-    Check("V5", "knows the text before training", "red", probe.knows_before_training, decoder_only=True),
+    Check("V3", "loss is not that of its targets", "red", probe.own_targets),
+    Check("V4", "knows the text before training", "red", probe.knows_before_training, decoder_only=True),
+    Check("V5", "scores differ when asked alone", "red", probe.scores_alone, cost=10),
     Check("R1", "training is not repeatable", "red", determinism.repeats_in_process, cost=15),
     Check("R2", "resuming changes the bits", "red", determinism.resumes, cost=4),
     Check("R3", "reloading changes the answers", "red", determinism.reloads, cost=2),
@@ -132,20 +134,26 @@ def audit_module(plan: Plan, **how: Any) -> list[Finding]:
 
 
 def audit_each(
-    plans: Sequence[Plan], on_finding: OnFinding = ignore, *, on_progress: OnProgress = ignore, **how: Any
+    plans: Sequence[Plan],
+    on_finding: OnFinding = ignore,
+    *,
+    texts: Sequence[probe.Text | None] = (),
+    on_progress: OnProgress = ignore,
+    **how: Any,
 ) -> list[list[Finding]]:
-    """Build and audit each plan. What a user got wrong is raised; what a part does wrong is a finding, also while it is
-    built."""
+    """Build and audit each plan, on its own text where it is known. What a user got wrong is raised; what a part does
+    wrong is a finding, also while it is built."""
     found: list[list[Finding]] = []
     for choice in chain.from_iterable(plan.choices for plan in plans):
         parts.find(choice.name)  # an unknown name is refused before any work
+    texts = texts or [None] * len(plans)
     with RepeatedRuns(plans) as runs:
-        for number, plan in enumerate(plans):
+        for number, (plan, text) in enumerate(zip(plans, texts, strict=True)):
 
             def partly(what: str, share: float, number: int = number) -> None:
                 on_progress(what, (number + share) / len(plans))
 
-            found.append(audit_plan(plan, runs, on_finding=on_finding, on_progress=partly, **how))
+            found.append(audit_plan(plan, runs, text=text, on_finding=on_finding, on_progress=partly, **how))
     return found
 
 
@@ -154,13 +162,14 @@ def audit_plan(
     runs: RepeatedRuns | None,
     *,
     bf16: bool = False,
+    text: probe.Text | None = None,
     limit: TimeLimit = UNLIMITED,
     on_finding: OnFinding = ignore,
     on_progress: OnProgress = ignore,
 ) -> list[Finding]:
     try:
         with limit.within():
-            subject = subject_of(plan, bf16=bf16)
+            subject = replace(subject_of(plan, bf16=bf16), text=text)
     except FairtrialError:
         raise
     except OutOfTime:
@@ -192,17 +201,29 @@ def audit_target(
         return audit_plans(plans_of_part(what), bf16=bf16, **how)
     if os.path.isdir(what):
         record = Record.open(Path(what))
-        with record.hold():  # refused as busy where it is being written, before any work is done
-            record.result  # noqa: B018  (refuses a record that is not finished)
-            require_plugins(record)
-            subject = replace(subject_of_record(record), bf16=bf16)
-            with RepeatedRuns([subject.plan]) as runs:
-                findings = audit(subject, runs, **how)
-            write_document(record.folder / "passport.json", Passport.of(record.folder.name, findings))
-            return findings
+        require_plugins(record)
+        return list(audit_record(record, bf16=bf16, **how).findings)
     if what.endswith(".toml") or os.path.isfile(what):
         return audit_target(load_recipe(Path(what)), bf16=bf16, **how)
     return audit_target(read_part(what), bf16=bf16, **how)
+
+
+def audit_record(record: Record, *, bf16: bool = False, only: Sequence[str] = (), **how: Any) -> Passport:
+    """A trained network on its own text, which keeps what is found: the real vocabulary, rows as they are trained on,
+    the batches of training and scoring, and the scores that it reports."""
+    with record.hold():  # refused as busy where it is being written, before any work is done
+        record.result  # noqa: B018  (refuses a record that is not finished)
+        subject = replace(subject_of_record(record), bf16=bf16)
+        try:
+            prepared = prepare_like(record)
+            subject = replace(subject, text=probe.Text.of(prepared), trained=(record, prepared))
+        except BadInput:  # its data are gone or have changed: what needs them is not asked
+            pass
+        with nullcontext() if only else RepeatedRuns([subject.plan]) as runs:
+            findings = audit(subject, runs, only=only, **how)
+        passport = replace(Passport.of(record.folder.name, findings), mark=record.result.model_sha256)
+        write_document(record.folder / "passport.json", passport)
+        return passport
 
 
 def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None, limit: TimeLimit) -> Finding | None:

@@ -90,6 +90,7 @@ class Subject:
     calls: int = field(default_factory=lambda: CALLS)
     bf16: bool = False  # whether autocast is asked about
     text: object = None  # its own text, a `probe.Text`; None: it is not known
+    trained: object = None  # a record and what it was prepared as, whose scores are asked about
     patience: float = 1.0  # how many times as long random questions are asked
 
     @property

@@ -356,13 +356,13 @@ def audit_sentences(verdict: TaskVerdict) -> list[str]:
     lines = []
     for name, audit in verdict.audits.items():
         so = "accepted with an explicit option" if audit.accepted else "it cannot be called better"
-        failed = ", ".join(audit.failed) or "see its passport"
+        failed = ", ".join(audit.failed) or "see there"
         if audit.level == AuditLevel.RED:
-            lines.append(f"Failed passport: {name} ({failed}); {so}.")
+            lines.append(f"Failed leak audit: {name} ({failed}); {so}.")
         elif audit.level == AuditLevel.UNAUDITED:
             lines.append(f"Not audited: {name}, as the audit's process broke down (run the study again); {so}.")
         elif audit.level == AuditLevel.AMBER:
-            lines.append(f"Failed amber checks of the passport: {name} ({failed}).")
+            lines.append(f"Leak audit with warnings: {name} ({failed}).")
     return lines
 
 

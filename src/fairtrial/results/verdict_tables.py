@@ -146,7 +146,7 @@ def named(task: TaskVerdict, variant: str) -> Cell:
         return Cell(variant)
     if audit.level == AuditLevel.UNAUDITED:
         return Cell(variant, "not audited")
-    return Cell(variant, "failed passport, accepted" if audit.accepted else "failed passport")
+    return Cell(variant, "failed leak audit, accepted" if audit.accepted else "failed leak audit")
 
 
 def verdict_cell(comparison: Comparison) -> Cell:
@@ -430,7 +430,7 @@ def audits(task: TaskVerdict) -> Table | None:
         row(named(task, variant), LEVELS[audit.level], ", ".join(audit.failed) or MISSING)
         for variant, audit in task.audits.items()
     ]
-    return some("passports", ("variant", "audit", "failed checks"), rows, text_columns=3)
+    return some("leak audits", ("variant", "audit", "failed checks"), rows, text_columns=3)
 
 
 def search(task: TaskVerdict) -> Table | None:

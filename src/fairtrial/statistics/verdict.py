@@ -181,7 +181,7 @@ def audit_reason(variant: str, audit: AuditSummary | None) -> Reason | None:
         return None
     if audit.level == "unaudited":
         return Reason(ReasonCode.NOT_AUDITED, f"{variant} could not be audited")
-    text = f"{variant} failed its passport ({', '.join(audit.failed) or 'see there'})"
+    text = f"{variant} failed its leak audit ({', '.join(audit.failed) or 'see there'})"
     return Reason(ReasonCode.FAILED_AUDIT, text)
 
 
@@ -247,7 +247,7 @@ def task_verdict(posed: TaskComparisons, comparisons: tuple[Comparison, ...]) ->
         seeds=tuple(sorted(seeds)),
         sets=posed.sets,
         scores={variant: _scores(task, outcomes) for variant, outcomes in task.variants.items()},
-        comparisons=comparisons,
+        comparisons=(*comparisons, *_not_trained(task)),
         exploratory=_explored(posed),
         baseline_scores={name: _scores(task, outcomes) for name, outcomes in task.baselines.items()},
         baseline_comparisons=_versus_baselines(posed),
@@ -263,6 +263,26 @@ def task_verdict(posed: TaskComparisons, comparisons: tuple[Comparison, ...]) ->
         search=task.search,
         best_of=_best_of(posed),
     )
+
+
+def _not_trained(task: TaskOutcomes) -> list[Comparison]:
+    """Variants that failed their leak audit and were not trained for that."""
+    reasons = {name: audit_reason(name, audit) for name, audit in task.audits.items() if name not in task.variants}
+    return [
+        Comparison(
+            variant=name,
+            baseline=task.baseline,
+            test_set="",
+            subset="all",
+            metric=task.kind,
+            seeds=0,
+            items=0,
+            verdict=VerdictKind.NOT_COMPARABLE,
+            reasons=(reason,),
+        )
+        for name, reason in reasons.items()
+        if reason is not None and reason.code == ReasonCode.FAILED_AUDIT
+    ]
 
 
 def judge_arrays(

@@ -18,7 +18,7 @@ from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import sha256_of
 from fairtrial.engines.job import AuditedVariant, AuditSubject, Job, JobResult
 from fairtrial.errors import BadInput
-from fairtrial.finding import worst
+from fairtrial.finding import Passport, worst
 from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.results.values import (
@@ -41,7 +41,7 @@ from fairtrial.statistics.outcomes import (
     describe_set,
     stack_outcomes,
 )
-from fairtrial.stored import Metrics, TrialResult, read_arrays
+from fairtrial.stored import Metrics, TrialResult, read_arrays, read_document
 from fairtrial.stored_study import DataAudit, StoredBaselines
 from fairtrial.study.design import METRIC, Variant
 from fairtrial.study.plan import Plan
@@ -70,17 +70,50 @@ def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
             if known is None or known.mark != passport_mark(plan, task, variant.name):
                 subject = AuditSubject(task, variant.name, write_recipe(recipes[variant.name]))
                 if alone or variant.plugins:
-                    jobs.append(passport_job((subject,), variant.plugins))
+                    jobs.append(passport_job((subject,), plan.study.seeds[0], variant.plugins))
                 else:
                     together.append(subject)
-    return [*([passport_job(tuple(together))] if together else []), *jobs]
+    return [*([passport_job(tuple(together), plan.study.seeds[0])] if together else []), *jobs]
 
 
-def passport_job(subjects: tuple[AuditSubject, ...], plugins: tuple[str, ...] = ()) -> Job:
+def passport_job(subjects: tuple[AuditSubject, ...], seed: int, plugins: tuple[str, ...] = ()) -> Job:
     first = subjects[0]
     key = (first.task, first.variant, "passport") if len(subjects) == 1 else ("all", "variants", "passports")
     seconds = PASSPORT_SECONDS * (1 + len(subjects))
-    return Job(key, "passport", plugins=plugins, seconds=seconds, subjects=subjects)
+    return Job(key, "passport", seed=seed, plugins=plugins, seconds=seconds, subjects=subjects)
+
+
+def trained_jobs(plan: Plan) -> list[Job]:
+    """The leak audit of one trained network of each variant that has not been audited since it was trained."""
+    jobs = []
+    for task in plan.recipes:
+        for variant in plan.study.judged:
+            record = first_record(plan, task, variant)
+            if record is not None and trained_passport(record) is None:
+                key = (task, variant.name, "trained")
+                jobs.append(Job(key, "trained", folder=str(record.folder), plugins=variant.plugins))
+    return jobs
+
+
+def first_record(plan: Plan, task: str, variant: Variant) -> Record | None:
+    finished = plan.finished(task)[variant.name]
+    return finished[min(finished)] if finished else None
+
+
+def trained_passport(record: Record) -> Passport | None:
+    """The leak audit of these very weights; None: there is none."""
+    path = record.folder / "passport.json"
+    try:
+        passport = read_document(path, Passport) if path.is_file() else None
+    except BadInput:
+        return None
+    return passport if passport is not None and passport.mark == record.result.model_sha256 else None
+
+
+def blocked(plan: Plan, task: str, variant: Variant) -> bool:
+    """Whether a variant failed its leak audit, and that was not accepted: it is not trained."""
+    audit = passport_of(plan, task, variant.name, trained=False)
+    return audit.level == AuditLevel.RED and not audit.accepted
 
 
 def baseline_jobs(plan: Plan) -> list[Job]:
@@ -124,21 +157,24 @@ def too_few_clean(plan: Plan, audit: DataAudit) -> list[str]:
 
 
 def failed_passport(plan: Plan, task: str, variant: str) -> list[str]:
-    audit = passport_of(plan, task, variant)
+    audit = passport_of(plan, task, variant, trained=False)
     if audit.level != AuditLevel.RED or audit.accepted:
         return []
     checks = "; ".join(audit.failed)
-    return [f"[{task}] {variant} failed its passport and will get no verdict, though its trials go on ({checks})"]
+    return [f"[{task}] {variant} failed its leak audit and is not trained ({checks})"]
 
 
-def passport_of(plan: Plan, task: str, variant: str) -> AuditSummary:
-    """Level and failed checks, as the statistics take them. An audit that broke down has found nothing: the next
-    run of the study makes it again."""
-    passport = plan.home.read_passport(task, variant)
-    findings = passport.findings if passport else ()
-    level = AuditLevel(worst(findings)) if passport else AuditLevel.UNAUDITED
+def passport_of(plan: Plan, task: str, variant: str, *, trained: bool = True) -> AuditSummary:
+    """Level and failed checks, as the statistics take them: of the network before training and, if asked for, of a
+    trained one. An audit that broke down has found nothing: the next run of the study makes it again."""
+    own = plan.study.variant(variant)
+    passports = [plan.home.read_passport(task, variant)]
+    if trained and (record := first_record(plan, task, own)) is not None:
+        passports.append(trained_passport(record))
+    findings = [each for passport in passports if passport for each in passport.findings]
+    level = AuditLevel(worst(findings)) if all(passports) or worst(findings) == "red" else AuditLevel.UNAUDITED
     failed = [f"{each.id} {each.name}" for each in findings if level != AuditLevel.PASS and each.severity == level]
-    return AuditSummary(level, tuple(failed), plan.study.variant(variant).accept_failed_passport)
+    return AuditSummary(level, tuple(dict.fromkeys(failed)), own.accept_failed_passport)
 
 
 def data_mark(plan: Plan, task: str) -> str:
@@ -169,6 +205,12 @@ def gather(
         if row.variant in judged_as and row.task == task
     ]
     if not records[baseline]:
+        if blocked(plan, task, plan.study.variant(baseline)):
+            failed = ", ".join(passport_of(plan, task, baseline, trained=False).failed)
+            hint = "choose another baseline, or accept it: accept_failed_passport = true in the study file"
+            raise BadInput(
+                f"the baseline {baseline!r} failed its leak audit ({failed}), so nothing can be judged", hint
+            )
         errors = [failure.error for failure in failures if failure.variant == baseline]
         hint = f"its error: {errors[-1]}" if errors else ""
         raise BadInput(f"no trial of the baseline {baseline!r} ({task}) has finished, so nothing can be judged", hint)

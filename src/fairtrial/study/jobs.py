@@ -14,7 +14,9 @@ from statistics import median
 
 from safetensors.numpy import save
 
-from fairtrial.audit.run import audit_each
+from fairtrial.audit.probe import Text
+from fairtrial.audit.run import audit_each, audit_record
+from fairtrial.audit.subject import Plan as AuditPlan
 from fairtrial.audit.subject import plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
@@ -38,7 +40,6 @@ from fairtrial.inspection.parameters import flops_of, ledger_of
 from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_code, load_files
 from fairtrial.prepare import Prepared, prepare
-from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import TrialResult, write_document
@@ -50,6 +51,7 @@ from fairtrial.trial import resume_trial, run_trial
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
 WARM_STEPS = 2
 LEAST_STEPS, MOST_STEPS = 3, 30  # timed once warm
+AFTER_TRAINING = ("M5", "M7", "V1", "V2", "V3", "V5", "T1")  # checks of a trained network
 STEP_SECONDS = 0.8  # spent on timing steps
 
 
@@ -171,11 +173,27 @@ def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[AuditedVarian
     for recipe in recipes:
         load_code(recipe)
     with use_threads(1):
-        audits = audit_each([plan_of_recipe(with_encoder(recipe, open_encoder(recipe))) for recipe in recipes])
+        prepared = [prepare(recipe, job.seed) for recipe in recipes]
+        plans = [audited_plan(each) for each in prepared]
+        audits = audit_each(plans, texts=[Text.of(each) for each in prepared])
     return tuple(
         AuditedVariant(subject.task, subject.variant, Passport.of(subject.variant, findings))
         for subject, findings in zip(job.subjects, audits, strict=True)
     )
+
+
+def audited_plan(prepared: Prepared) -> AuditPlan:
+    """With the real vocabulary and classes."""
+    plan = plan_of_recipe(prepared.recipe)
+    return replace(plan, vocabulary=prepared.tokenizer.size, classes=max(1, len(prepared.splits.labels)))
+
+
+def trained_job(job: Job, on_event: OnEvent, stop: Stop) -> Passport:
+    """A trained network, on its own text: what can have changed since it was built."""
+    load_files(Path(name) for name in job.plugins)
+    record = Record.open(Path(job.folder))
+    with use_threads(1):
+        return audit_record(record, only=AFTER_TRAINING)
 
 
 def drawing_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[Picture, ...]:

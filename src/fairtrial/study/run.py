@@ -23,10 +23,12 @@ from fairtrial.statistics.verdict import judge_study
 from fairtrial.stored_study import FailedTrial, PastLook, PlanSummary, StoredSearch
 from fairtrial.study.artifacts import (
     baseline_jobs,
+    blocked,
     data_audit_jobs,
     gather,
     keep_artifact,
     passport_jobs,
+    trained_jobs,
     write_parameters,
 )
 from fairtrial.study.design import METRIC, Study, Variant
@@ -165,12 +167,16 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
             task, variant, _ = result.job.key
             plan.home.add_failure(FailedTrial(error=result.error, task=task, variant=variant, seed=result.job.seed))
 
-    trials = [trial.job() for trial in to_run(plan, plan.trials(), on_event, retry_failed=options.retry_failed)]
-    artifacts = [*data_audit_jobs(plan), *passport_jobs(plan), *baseline_jobs(plan)]
-    on_event(TrialsStarted(len(plan.trials()), len(trials), len(artifacts)))
-    run_jobs(engine, [*artifacts, *trials], on_event, stop, accept)
-    again = [job for job in passport_jobs(plan, alone=True) if job.key not in {each.key for each in artifacts}]
+    audits = [*data_audit_jobs(plan), *passport_jobs(plan)]
+    run_jobs(engine, audits, on_event, stop, accept)
+    again = [job for job in passport_jobs(plan, alone=True) if job.key not in {each.key for each in audits}]
     run_jobs(engine, again, on_event, stop, accept)  # where auditing all together broke down
+    left = to_run(plan, plan.trials(), on_event, retry_failed=options.retry_failed)
+    trials = [trial.job() for trial in left if not blocked(plan, trial.task, trial.variant)]
+    others = baseline_jobs(plan)
+    on_event(TrialsStarted(len(plan.trials()), len(trials), len(others)))
+    run_jobs(engine, [*others, *trials], on_event, stop, accept)
+    run_jobs(engine, trained_jobs(plan), on_event, stop, accept)
 
 
 def judge(plan: Plan, rule: Rule, search: StoredSearch | None = None) -> tuple[Verdict, PastLook | None]:
