@@ -159,9 +159,7 @@ def test_a_narrow_terminal_wraps_cells_and_cuts_nothing_off(verdict: Verdict, wi
         )
     if width == 40:
         words = " ".join(as_text(SMALL, width)).split()
-        assert {"attention", "[failed", "audit]", "1,638,400"} <= set(
-            words
-        )  # no word is broken where it need not be
+        assert {"attention", "[failed", "audit]", "1,638,400"} <= set(words)  # no word is broken where it need not be
 
 
 def test_the_other_formats_hold_the_same_cells() -> None:
