@@ -42,7 +42,7 @@ MAY_IMPORT = {
     | {"disk", "environment", "record", "prepare", "plugins", "data", "model", "parts", "training", "statistics"}
     | SHOWN
     | {"audit", "inspection", "report", "results", "pretrained", "trial"},
-    "audit": VALUES | {"data", "model", "parts", "training", "plugins", "audit"},
+    "audit": VALUES | {"data", "model", "parts", "training", "plugins", "prepare", "audit"},
     "engines": {
         "errors",
         "registry",
