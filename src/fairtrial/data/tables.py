@@ -72,36 +72,59 @@ def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suff
     if suffix == ".json":
         objects = json_list(file)
         return Table(str(file.path), by_name(objects), range(1, len(objects) + 1), file.sha256)
-    rows = list(separated_cells(file, suffix))
-    if not rows:
+    start, first = next(separated_cells(file, suffix), (0, []))
+    if not first:
         raise BadInput("the table is empty", "add rows", path=file.path)
-    start, first = rows[0]
     names, header = [name.strip() for name in first], has_header(first)
     if not header:
         names = [str(number) for number in range(1, len(names) + 1)]
-    elif len(rows) == 1:
-        raise BadInput("there is a header but no row", "add rows", path=file.path)
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadInput(f"two columns are called {twice[0]!r}", "rename one of them", path=file.path, line=start)
+    columns, lines = plain_columns(file, suffix, len(names)) or checked_columns(file, suffix, len(names))
+    if header and len(lines) == 1:
+        raise BadInput("there is a header but no row", "add rows", path=file.path)
+    named = {name: cells[header:] for name, cells in zip(names, columns, strict=True)}
+    return Table(str(file.path), named, lines[header:], file.sha256, header)
+
+
+def plain_columns(file: TextFile, suffix: str, width: int) -> tuple[list[Sequence[str]], Sequence[int]] | None:
+    """The cells of each column and the line of each row, at once, where every line is a row without quotes."""
+    separator = separator_of(file, suffix)
+    empty = separator * (width - 1) in file.lines or not all(map(str.strip, file.lines))
+    if empty or {line.count(separator) for line in file.lines} != {width - 1}:
+        return None
+    text = separator.join(file.lines)
+    if suffix == ".csv" and '"' in text:
+        return None
+    cells = text.split(separator)
+    return [cells[at::width] for at in range(width)], range(1, len(file.lines) + 1)
+
+
+def checked_columns(file: TextFile, suffix: str, width: int) -> tuple[list[Sequence[str]], Sequence[int]]:
+    rows = list(separated_cells(file, suffix))
     for line, cells in rows:
-        if len(cells) != len(names):
-            what = f"expected {len(names)} column{'s' * (len(names) != 1)}, found {len(cells)}"
+        if len(cells) != width:
+            what = f"expected {width} column{'s' * (width != 1)}, found {len(cells)}"
             hint = "put cells that contain commas in quotes" if suffix == ".csv" else "replace tabs inside a text"
             raise BadInput(what, hint, path=file.path, line=line)
-    columns = zip(*(cells for _, cells in rows[header:]), strict=True)
-    lines = [line for line, _ in rows[header:]]
-    return Table(str(file.path), dict(zip(names, columns, strict=True)), lines, file.sha256, header)
+    return list(zip(*(cells for _, cells in rows), strict=True)), [line for line, _ in rows]
+
+
+def separator_of(file: TextFile, suffix: str) -> str:
+    if suffix != ".csv":
+        return "\t"
+    first = next(line for line in file.lines if line.strip())
+    return ";" if ";" in first and "," not in first else ","
 
 
 def separated_cells(file: TextFile, suffix: str) -> Iterator[tuple[int, list[str]]]:
     """Rows and their first lines. In .csv cells may be quoted; in any other file tabs separate them, whatever quotes
     there are: quoting would merge rows at a text that begins with a quote."""
+    separator = separator_of(file, suffix)
     if suffix != ".csv":
-        yield from ((number, line.split("\t")) for number, line in enumerate(file.lines, 1) if line.strip())
+        yield from ((number, line.split(separator)) for number, line in enumerate(file.lines, 1) if line.strip())
         return
-    first = next(line for line in file.lines if line.strip())
-    delimiter = ";" if ";" in first and "," not in first else ","
-    reader = csv.reader((line + "\n" for line in file.lines), delimiter=delimiter, strict=True)
+    reader = csv.reader((line + "\n" for line in file.lines), delimiter=separator, strict=True)
     start = 1  # a quoted cell may hold line ends
     try:
         for cells in reader:
