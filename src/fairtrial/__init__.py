@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fairtrial.api import catalogue as catalogue
     from fairtrial.api import clean as clean
     from fairtrial.api import compare as compare
+    from fairtrial.api import compare_runs as compare_runs
     from fairtrial.api import demo as demo
     from fairtrial.api import explore as explore
     from fairtrial.api import finetune as finetune
@@ -60,10 +61,14 @@ __version__ = "0.2.0"
 
 FUNCTIONS = (
     "train resume load show finetune study demo verdict audit audit_data baseline clean cache catalogue parameters"
+    " compare compare_runs power explore verify"
 )
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {
-    **dict.fromkeys([*FUNCTIONS.split(), "compare", "power", "explore", "verify", "RunOptions", "StudyOptions"], "api"),
+    **dict.fromkeys(
+        [*FUNCTIONS.split(), "RunOptions", "StudyOptions"],
+        "api",
+    ),
     **dict.fromkeys(["Part", "part"], "model.part"),
     "Recipe": "recipe",
     "Run": "run",
@@ -81,7 +86,10 @@ __all__ = [*PUBLIC, "__version__"]
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'fairtrial' has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(f"fairtrial.{PUBLIC[name]}"), name)
+    value = getattr(import_module(f"fairtrial.{PUBLIC[name]}"), name)
+    if PUBLIC[name] == "api" and not isinstance(value, type):
+        value = import_module("fairtrial.errors").with_known_arguments(value)
+    globals()[name] = value
     return value
 
 

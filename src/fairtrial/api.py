@@ -414,16 +414,22 @@ def verdict(
     columns: Mapping[str, str] | None = None,
     baseline: str | None = None,
     metric: Sequence[str] | str = (),
-    lower_is_better: Sequence[str] = (),
+    lower_is_better: bool | Sequence[str] = False,
+    higher_is_better: bool | Sequence[str] = False,
     margin: float | None = None,
+    threshold: float | None = None,
+    alpha: float = 0.05,
+    where: Mapping[str, str] | None = None,
     labels: object = None,
     evaluation_seeds: bool = False,
 ) -> Verdict:
     """Judge a finished study, or results that were made elsewhere, by the same rules.
 
     Results are a table of single test items (CSV, JSON lines, Parquet) with the columns item, variant and value, and
-    optionally seed (of training), metric, test, group, weight, higher_is_better, label and prediction; or logs of
-    lm-evaluation-harness, inspect_ai or HELM. Without seeds the verdict is about these checkpoints only.
+    optionally seed (of training), metric, test, group, weight, higher_is_better, label and prediction; a table of runs
+    (variant, seed and a score, or a step and a score), also as W&B, trackio and MLflow export it; or logs of
+    lm-evaluation-harness, inspect_ai or HELM. Without seeds the verdict on items is about these checkpoints only;
+    without items it is about this test set only.
 
     Args:
         results (STUDY|RESULTS...): The folder of a study; or files of results, or a pattern:
@@ -431,9 +437,13 @@ def verdict(
             of PredictionOutputs by variant.
         columns (OURS=THEIRS): A table's own name of a column, such as value=score. In Python {"value": "score"}.
         baseline (VARIANT): The variant to compare with. Default: the first.
-        metric (NAME): Judge this metric only.
-        lower_is_better (METRIC): A metric of which less is better.
+        metric (NAME): Judge this metric; further ones are exploratory.
+        lower_is_better: Less of the judged metric is better. In Python also a list of metrics.
+        higher_is_better: More of the judged metric is better. In Python also a list of metrics.
         margin (NUMBER): The least difference of interest.
+        threshold (NUMBER): Judge whether the mean of each variant's runs beats this score.
+        alpha (NUMBER): The share of false alarms.
+        where (COLUMN=VALUE): Only these rows of a table. In Python {"split": "test"}.
         labels (FILE): A table with the true labels, where only predictions are stored.
         evaluation_seeds: The seeds are those of evaluation, not of training.
 
@@ -442,32 +452,41 @@ def verdict(
     >>> found = ft.verdict({"old": [[1, 0, 1, 0, 1, 0]] * 5, "new": [[1, 1, 1, 0, 1, 0], [1, 0, 1, 1, 1, 0]] * 2})
     >>> found.comparisons[0].verdict.value, found.comparisons[0].reasons[0].code.value
     ('undecided', 'too_few_seeds')
+    >>> runs = [{"variant": "muon", "seed": seed, "val_loss": loss} for seed, loss in enumerate([3.271, 3.274, 3.272])]
+    >>> ft.verdict(runs, threshold=3.28, alpha=0.01).comparisons[0].verdict.value
+    'better'
     """
     from fairtrial.results.study import Study
 
     if isinstance(results, Study):
         return results.verdict
+    check_asked(baseline, margin=margin, threshold=threshold, alpha=alpha)
     chosen = [metric] if isinstance(metric, str) else list(metric)
     own = {
         "columns": columns, "baseline": baseline, "metric": chosen, "lower_is_better": lower_is_better,
-        "margin": margin, "labels": labels, "evaluation_seeds": evaluation_seeds,
+        "higher_is_better": higher_is_better, "margin": margin, "threshold": threshold,
+        "alpha": None if alpha == 0.05 else alpha, "where": where, "labels": labels,
+        "evaluation_seeds": evaluation_seeds,
     }  # fmt: skip
     if isinstance(results, str | Path) and is_study(Path(results)):
         if any(own.values()):
             raise BadInput(f"{results} is a study, which says itself what is compared", "leave out options of results")
         return Study(Path(results)).verdict
-    from fairtrial.results.judge import judge_results, repeat_command
+    from fairtrial.results.judge import Asked, judge_results, repeat_command
     from fairtrial.results.readers import read_results
 
-    rows = read_results(results, columns, labels, chosen)
-    return judge_results(
-        rows,
+    asked = Asked(
         baseline=baseline,
-        least_difference=margin,
-        lower_is_better=lower_is_better,
+        metrics=chosen,
+        margin=margin,
+        lower_is_better=[lower_is_better] if isinstance(lower_is_better, str) else lower_is_better,
+        higher_is_better=[higher_is_better] if isinstance(higher_is_better, str) else higher_is_better,
         evaluation_seeds=evaluation_seeds,
-        command=repeat_command(results, own),
+        threshold=threshold,
+        alpha=alpha,
     )
+    rows = read_results(results, columns, labels, chosen, where)
+    return judge_results(rows, asked, command=repeat_command(results, own))
 
 
 def gather_outcomes(study: Study) -> Outcomes:
@@ -786,12 +805,13 @@ def compare(
     names: tuple[str, str] = ("ours", "theirs"),
 ) -> Comparison:
     """Judge two variants that were trained anywhere: arrays [seed item] of what became of each test item, by the test
-    that judges a study. Rows are training seeds, columns the same items for both.
+    that judges a study. Rows are training seeds, which are paired by their number; columns are the same items for both.
 
     True and false (or 0 and 1) are right and wrong answers, judged as accuracy in points. For a language model, give
     nats per token with `weights` (tokens of each document) and `metric="perplexity"`. Any other score of items has the
-    name that you give, and more is better unless you say so. `groups` [item]: items that belong together (a speech, a
-    document), which count as one. `margin`: the least difference of interest (1 point of accuracy, 1% of perplexity).
+    name that you give, which tells whether less is better (`val_loss`); else say `higher_is_better`. `groups` [item]:
+    items that belong together (a speech, a document), which count as one. `margin`: the least difference of interest
+    (1 point of accuracy, 1% of perplexity).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -803,7 +823,36 @@ def compare(
     """
     from fairtrial.statistics.verdict import judge_arrays
 
+    check_asked(metric, names, margin=margin)
     return judge_arrays(ours, theirs, groups, weights, metric, higher_is_better, margin, names)
+
+
+def compare_runs(
+    scores_a: ArrayLike,
+    scores_b: ArrayLike,
+    seeds_a: Sequence[object] | None = None,
+    seeds_b: Sequence[object] | None = None,
+    *,
+    metric: str = "score",
+    higher_is_better: bool | None = None,
+    margin: float | None = None,
+    names: tuple[str, str] = ("ours", "theirs"),
+    alpha: float = 0.05,
+) -> Comparison:
+    """Judge two groups of training runs by one score per run: would new runs differ on this test set?
+
+    Runs of the same seed are paired, if both groups have at least 4 seeds in common (a paired t-test); others are
+    independent of one another (Welch's t-test). Better or worse takes 5 runs of each.
+
+    >>> found = ft.compare_runs([3.271, 3.274, 3.272, 3.270, 3.273], [3.279, 3.281, 3.278, 3.280, 3.277, 3.280],
+    ...                         metric="val_loss")
+    >>> found.verdict.value, round(found.difference.estimate, 4), found.runs
+    ('better', -0.0072, (5, 6))
+    """
+    from fairtrial.statistics.verdict import judge_runs
+
+    check_asked(metric, names, margin=margin, alpha=alpha)
+    return judge_runs(scores_a, scores_b, (seeds_a, seeds_b), metric, higher_is_better, margin, names, alpha)
 
 
 def parameters(
@@ -1055,6 +1104,19 @@ def check_range(name: str, value: float | None, least: float, most: float = math
     if value is not None and not least <= value <= most:
         within = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
         raise BadInput(f"{name} must be {within}: {value}")
+
+
+def check_asked(name: object, names: object = ("", ""), **numbers: float | None) -> None:
+    """Of a comparison: the name of a metric or of a variant, the names of both sides, margin, threshold and alpha."""
+    if not (name is None or isinstance(name, str)):
+        raise BadInput(f"a name must be a text: {name!r}")
+    if not (isinstance(names, Sequence) and len(names) == 2 and all(isinstance(each, str) for each in names)):
+        raise BadInput(f"names must be two texts: {names!r}")
+    for title, value in numbers.items():
+        if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
+            raise BadInput(f"{title} must be a finite number: {value!r}")
+    check_range("margin", numbers.get("margin"), 0)
+    check_range("alpha", numbers.get("alpha"), 1e-9, 0.5)
 
 
 @contextmanager

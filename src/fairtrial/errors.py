@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class FairtrialError(Exception):
@@ -53,6 +60,20 @@ class BadInput(FairtrialError):
     def __init__(self, what: str, hint: str = "", *, path: Path | str | None = None, line: int | None = None) -> None:
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         super().__init__(where + what, hint)
+
+
+def with_known_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function; an argument that it does not have, or lacks, is the user's mistake and not a TypeError."""
+
+    @wraps(function)
+    def checked(*values: P.args, **named: P.kwargs) -> T:
+        try:
+            signature(function).bind(*values, **named)
+        except TypeError as error:
+            raise BadInput(f"{function.__name__}: {error}", f"see help(fairtrial.{function.__name__})") from None
+        return function(*values, **named)
+
+    return checked
 
 
 class MissingPackage(BadInput):

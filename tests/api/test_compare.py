@@ -62,7 +62,7 @@ def test_any_score_has_a_name_a_unit_and_a_direction() -> None:
 
 
 def test_few_seeds_get_no_verdict_but_a_difference() -> None:
-    found = ft.compare([1, 1, 0, 1], [0, 1, 0, 1])  # one seed
+    found = ft.compare([[1, 1, 0, 1]], [[0, 1, 0, 1]])  # one seed
     assert (found.verdict, found.difference.estimate, found.p) == ("undecided", 25.0, None)
     assert found.reasons[0].code == "too_few_seeds"
     assert "A verdict needs 5" in found.sentence
@@ -76,6 +76,12 @@ def test_few_seeds_get_no_verdict_but_a_difference() -> None:
         (([[1, 0]] * 5, [[1, 1]] * 5, [1, 2, 3]), r"groups has the shape \(3,\)"),
         (([[1.0, np.nan]] * 5, [[1.0, 0.5]] * 5), "missing or infinite"),
         (([[1.0, 2.0]] * 5, [[1.0, 0.5]] * 5, None, [1.0, -1.0]), "not negative"),
+        (([0.8, 0.7], [0.6, 0.7]), r"a flat list does not say .*\n.*use ft\.compare_runs"),
+        (([[1, 0], [1]], [[1, 0], [0, 1]]), "ours holds rows of different lengths"),
+        (([["a", "b"]] * 5, [[1.0, 0.5]] * 5), "ours must hold numbers"),
+        ((None, [[1.0, 0.5]] * 5), "ours must hold numbers"),
+        (([[1.0, 0.5]] * 5, [[1.0, 0.2]] * 5, None, None, "sparkle"), "whether a higher or a lower sparkle is better"),
+        (([[1.0, 0.5]] * 5, [[1.0, 0.2]] * 5, None, None, 3), "a name must be a text: 3"),
     ],
 )
 def test_other_arrays_are_refused(arguments: tuple[Any, ...], words: str) -> None:

@@ -122,16 +122,19 @@ def test_a_language_models_documents_weigh_as_in_a_study() -> None:
     assert "different numbers of tokens" in refused.sentence
 
 
-def test_several_metrics_are_one_family_and_a_chosen_one_is_alone(tmp_path: Path) -> None:
+def test_the_first_of_several_metrics_is_judged_and_the_others_are_exploratory(tmp_path: Path) -> None:
     rows = [row | {"metric": name} for name in ("acc", "loss") for row in made_up()]
     rows = [row | ({"value": 2.5 - row["value"]} if row["metric"] == "loss" else {}) for row in rows]
-    both, one = ft.verdict(rows), ft.verdict(rows, metric="acc")
-    assert [row.family for row in both.comparisons] == [2, 2]
-    assert [row.family for row in one.comparisons] == [1]
-    assert both.comparisons[0].p_adjusted >= both.comparisons[0].p == one.comparisons[0].p
-    assert both.comparisons[1].metric.higher_is_better is False
-    assert {row.verdict for row in both.comparisons} == {"better"}
+    both, one, other = ft.verdict(rows), ft.verdict(rows, metric="acc"), ft.verdict(rows, metric=["loss", "acc"])
+    assert both.comparisons == one.comparisons
+    assert [row.metric.name for row in other.comparisons] == ["loss"]
+    assert [row.verdict for row in (*both.comparisons, *other.comparisons)] == ["better"] * 2
+    (explored,) = both.tasks["loss"].exploratory
+    assert (both.tasks["loss"].comparisons, explored.verdict) == ((), "undecided")
+    assert explored.q == explored.p == other.comparisons[0].p
+    assert explored.metric.higher_is_better is False
     assert "lower is better" in both.to_markdown()
+    assert "Judged by accuracy; other metrics are exploratory." in " ".join(both.text)
     with pytest.raises(ft.BadInput, match="no row has the metric 'acd'"):
         ft.verdict(rows, metric="acd")
 
@@ -208,7 +211,7 @@ def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtri
     assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"][0]["p"] == expected[0].p
     said = fairtrial("verdict", csv_file)
     assert said.code == 2
-    assert "there is no column variant or value" in said.err
+    assert "there is no column variant" in said.err
     assert "--column variant=NAME, in Python columns={'variant': 'NAME'}" in said.err
     with pytest.raises(ft.BadInput, match="no column is called 'solfed'; did you mean 'solved'"):
         ft.verdict(csv_file, columns=columns | {"value": "solfed"})
@@ -240,8 +243,9 @@ def test_columns_of_usual_names_are_taken_and_told_and_doubt_is_refused(tmp_path
     with pytest.raises(ft.BadInput, match=r"columns id, idx could all be the item\n.*columns=\{'item': 'id'\}"):
         ft.verdict([row | {"idx": row["id"]} for row in renamed])
     lossy = [{"loss" if name == "correct" else name: value for name, value in row.items()} for row in renamed]
-    with pytest.raises(ft.BadInput, match="there is no column value"):
-        ft.verdict(lossy)  # less is better, which nobody has said
+    (row,) = ft.verdict(lossy, lower_is_better=True).comparisons
+    assert (row.metric.name, row.metric.higher_is_better, row.verdict) == ("loss", False, "worse")
+    assert row.difference.estimate == pytest.approx(found.comparisons[0].difference.estimate / 100)
 
 
 @pytest.mark.parametrize(
@@ -279,8 +283,8 @@ def test_a_folder_of_tables_that_say_everything_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("model,seed,accuracy\na,0,0.8\nb,0,0.9\n", r"results\.csv: there is no column item or value"),
-        ("id,gold,bert_0,bert_1\n1,a,a,b\n", "each row is one test item of one variant and seed, not a column for"),
+        ("model,seed\na,0\nb,0\n", r"results\.csv: there is no column value"),
+        ("id,gold,bert_0,bert_1\n1,a,a,b\n", "each row is one test item of one variant and seed, or one run"),
     ],
 )
 def test_a_table_of_another_shape_is_told_which_is_wanted(text: str, words: str, tmp_path: Path) -> None:
@@ -352,11 +356,12 @@ def test_rolling_log_likelihoods_are_perplexity_of_words_and_bits_per_byte(tmp_p
         values = [level + 0.01 * (number % 7) for number in range(30)]
         (tmp_path / name / "samples_wikitext.jsonl").write_text(harness_lines(values, rolling=True))
     found = ft.verdict(tmp_path, baseline="old")  # a folder of logs
-    rows = {row.metric.name: row for row in found.comparisons}
-    assert sorted(rows) == ["bits per byte", "perplexity"]
+    rows = {name: (*task.comparisons, *task.exploratory)[0] for name, task in found.tasks.items()}
+    assert list(rows) == ["perplexity", "bits per byte"]
     assert rows["perplexity"].difference.estimate == pytest.approx(-0.1 * 30 / 10)
     assert rows["bits per byte"].difference.estimate == pytest.approx(-0.1 * 30 / 50 / math.log(2))
-    assert {(row.verdict, row.question) for row in rows.values()} == {BETTER_CHECKPOINT}
+    assert (rows["perplexity"].verdict, rows["perplexity"].question) == BETTER_CHECKPOINT
+    assert rows["bits per byte"].q < 0.05
 
 
 def inspect_log(model: str, right: Iterable[int]) -> dict[str, Any]:
@@ -448,9 +453,8 @@ def test_what_the_harness_and_helm_have_really_written_gives_their_own_figures()
     assert (caps.comparisons[0].test_set, caps.comparisons[0].items) == ("caps", 6)
     copied = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_copy_*.jsonl"))])
     assert sorted(copied.tasks) == ["accuracy (exact_match,loose)", "accuracy (exact_match,strict)"], "filters"
-    with pytest.raises(ft.BadInput, match="8 metrics: judging all of them") as refused:
-        ft.verdict(others / "helm")
-    assert "there are: exact_match, exact_match@5" in refused.value.hint, "nothing of the request is taken for a score"
+    every = [f"accuracy ({name})" for name in ("exact_match", "exact_match@5")]
+    assert [*ft.verdict(others / "helm").tasks][:2] == every, "nothing of the request is taken for a score"
     helm = ft.verdict(others / "helm", metric="quasi_exact_match")
     (row,) = helm.comparisons
     assert (row.test_set, row.variant, row.items) == ("simple_mcqa", "huggingface_two", 3)

@@ -83,7 +83,7 @@ def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suff
     columns, lines = plain_columns(file, suffix, len(names)) or checked_columns(file, suffix, len(names))
     if header and len(lines) == 1:
         raise BadInput("there is a header but no row", "add rows", path=file.path)
-    named = {name: cells[header:] for name, cells in zip(names, columns, strict=True)}
+    named: dict[str, Sequence[object]] = {name: cells[header:] for name, cells in zip(names, columns, strict=True)}
     return Table(str(file.path), named, lines[header:], file.sha256, header)
 
 

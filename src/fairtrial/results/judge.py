@@ -1,54 +1,36 @@
-"""Rows from anywhere -> arrays [seed item] -> the verdict of a study, by the same statistics and in the same words."""
+"""Rows from anywhere -> arrays [seed item], or one number per run -> the verdict of a study, by the same statistics and
+in the same words."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
-from fairtrial.results.item_rows import Row
+from fairtrial.results.item_rows import Column, Rows
 from fairtrial.results.readers import Results
 from fairtrial.results.sentences import counted, listed
-from fairtrial.results.values import (
-    FEWEST_SEEDS,
-    Metric,
-    Question,
-    ResultFiles,
-    Sentence,
-    Verdict,
-    is_accuracy,
-)
-from fairtrial.statistics.crossed import Array, Counts
-from fairtrial.statistics.outcomes import LEAST, METRICS, SetOutcomes, TaskOutcomes
+from fairtrial.results.values import FEWEST_SEEDS, Metric, Question, ResultFiles, Sentence, Verdict
+from fairtrial.statistics.crossed import Array, Counts, Mask
+from fairtrial.statistics.multiplicity import ALPHA
+from fairtrial.statistics.outcomes import LEAST, METRICS, SetOutcomes, TaskOutcomes, metric_named, run_values
 from fairtrial.statistics.verdict import judge_study
 
-MOST_METRICS = 4  # more are not judged unless they are chosen: every further one costs all others power
-NAMED = 5  # missing items that are named
-ACCURACIES = ("", "acc", "accuracy", "correct")
-LOWER = (
-    "loss",
-    "nll",
-    "log_loss",
-    "wer",
-    "cer",
-    "ter",
-    "brier",
-    "brier_score",
-    "error",
-    "errors",
-    "mse",
-    "rmse",
-    "mae",
-    "toxicity",
-)
+NAMED = 5  # missing items, or copies, that are named
+SAME = 3  # numbers that are equal to the last digit by no chance
+ACCURACIES = ("acc", "accuracy", "correct", "is_correct")
 CHECKPOINTS = (
     "No training seeds were given, so this is the smaller question: do these very checkpoints differ on new items? It"
     f" says nothing of what another training would give; for that, train at least {FEWEST_SEEDS} seeds of each."
+)
+RUNS = (
+    "This verdict is about new training runs on this very test set: one score per run cannot show whether a difference"
+    " also holds on other test items."
 )
 SEEDS = (
     "Seeds are taken to be training seeds, each a training of its own; seeds of evaluation (sampling, examples in the"
@@ -57,84 +39,124 @@ SEEDS = (
 AVERAGED = "The seeds are those of the evaluation, not of training: each item counts by its mean over them."
 ELSEWHERE = "These results were made elsewhere: neither the networks nor the data behind them were audited."
 TOKENS = "Perplexity answers one question only if all variants predict the same tokens; that they do is taken as given."
+UNPAIRED = "No column tells the seeds, so runs are compared as independent groups."
 ONE_SCORE = "give one score for each item, variant and seed"
+CHOOSE = "with --metric, metric= in Python"
 
-Key = tuple[str, str, str, str]  # metric, test, variant, seed
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked of results. `lower_is_better` and `higher_is_better`: metrics, or True for the one that is judged;
+    `evaluation_seeds`: the seeds are not those of training; `threshold`: judge each variant against this score."""
+
+    baseline: str | None = None
+    metrics: Sequence[str] = ()
+    margin: float | None = None
+    lower_is_better: bool | Sequence[str] = False
+    higher_is_better: bool | Sequence[str] = False
+    evaluation_seeds: bool = False
+    threshold: float | None = None
+    alpha: float = ALPHA
+
+    def told(self, name: str, first: bool) -> bool | None:
+        """Whether more is better, as the user says."""
+        said = [
+            more
+            for more, given in ((False, self.lower_is_better), (True, self.higher_is_better))
+            if (first if isinstance(given, bool) and given else name in (given or ()))
+        ]
+        if len(said) > 1:
+            raise BadInput(f"{name or 'the value'} cannot be both better when lower and better when higher")
+        return said[0] if said else None
 
 
-def judge_results(
-    results: Results,
-    *,
-    baseline: str | None = None,
-    least_difference: float | None = None,
-    lower_is_better: Sequence[str] = (),
-    evaluation_seeds: bool = False,
-    name: str | None = None,
-    command: str = "",
-) -> Verdict:
-    """The verdict on results from elsewhere. `evaluation_seeds`: the seeds are not those of training; `command`: what
-    gives the same again."""
-    rows = results.rows
-    if evaluation_seeds:
-        rows = [row._replace(seed=None, repeat=f"{row.repeat} {row.seed}") for row in rows]
-    check_mixed(rows)
-    variants = list(dict.fromkeys(row.variant for row in rows))
-    if len(variants) < 2:
+def judge_results(results: Results, asked: Asked, *, name: str | None = None, command: str = "") -> Verdict:
+    """The verdict on results from elsewhere. `command`: what gives the same again."""
+    rows, notes = wanted_metrics(results.rows, asked.metrics), list(results.notes)
+    runs = "item" not in rows.texts
+    if asked.threshold is not None and not runs:
+        raise BadInput("a threshold is for one score per run", "leave out --threshold, or give a table without items")
+    if runs:
+        rows, more = final_scores(rows)
+        notes += more
+    rows.check_filled()
+    if asked.evaluation_seeds:
+        rows = replace(
+            rows, texts=rows.texts | {"repeat": rows["repeat"].joined(rows["seed"]), "seed": rows["seed"].same(None)}
+        )
+        notes.append(AVERAGED)
+    if None in rows["seed"].values[1:] or (rows["seed"].values[0] is None and rows["seed"].values[1:]):
+        bare = rows["seed"].codes == rows["seed"].values.index(None)
+        one, other = int(bare.argmax()), int(bare.argmin())
+        what = f"{rows.where(one)} has no seed, {rows.where(other)} has seed {rows['seed'].at(other)}"
+        raise BadInput(what, "give all rows their training seed, or none")
+    variants = [str(variant) for variant in rows["variant"].values]
+    if len(variants) < 2 and asked.threshold is None:
         hint = "give those of a second one; where a file is one variant, say so: 'runs/{variant}/seed-{seed}.csv'"
         raise BadInput(f"there is one variant only, {variants[0]!r}: nothing to compare it with", hint)
-    chosen = variants[0] if baseline is None else baseline
+    chosen = variants[0] if asked.baseline is None else asked.baseline
     if chosen not in variants:
         known = ", ".join(variants)
         raise BadInput(f"no variant is called {chosen!r}{did_you_mean(chosen, variants)}", f"there are: {known}")
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    if len(metrics) > MOST_METRICS:
-        hint = f"choose with --metric what you asked (metric= in Python); there are: {', '.join(metrics)}"
-        raise BadInput(f"{len(metrics)} metrics: judging all of them makes each harder to show", hint)
-    if least_difference is not None and len(metrics) > 1:
-        raise BadInput(
-            "a least difference is of one metric", f"choose it with --metric (metric= in Python): {', '.join(metrics)}"
-        )
-    for each in lower_is_better:
-        if each not in metrics:
+    metrics = [str(metric or "") for metric in rows["metric"].values]
+    for each in [*as_names(asked.lower_is_better), *as_names(asked.higher_is_better)]:
+        if each not in [*metrics, *rows["column"].values]:
             raise BadInput(
                 f"no metric is called {each!r}{did_you_mean(each, metrics)}", f"there are: {listed(metrics)}"
             )
-    one = single(rows)
-    seeds = dict.fromkeys((row.seed for row in rows), 0) if one else numbered_seeds(rows)
+    one = not runs and single(rows)
+    question = Question.NEW_RUNS_SAME_ITEMS if runs else Question.CHECKPOINTS if one else Question.NEW_RUNS
+    seeds = dict.fromkeys(rows["seed"].values, 0) if one else numbered_seeds(rows["seed"].values)
     tasks: dict[str, TaskOutcomes] = {}
-    question = Question.CHECKPOINTS if one else Question.NEW_RUNS
-    for metric in metrics:
-        own = [row for row in rows if row.metric == metric]
-        found = task_of(own, metric, chosen, seeds, metric in lower_is_better)
-        least = LEAST.get("accuracy" if is_accuracy(found.metric) else found.metric, 0.0)
-        least = least if least_difference is None else least_difference
-        if found.metric in tasks:
-            hint = f"choose one with --metric (metric= in Python); there are: {', '.join(metrics)}"
-            raise BadInput(f"two metrics are {found.metric!r} by another name", hint)
-        tasks[found.metric] = replace(found, question=question, least_difference=least)
-    same = [] if one else same_everywhere(tasks)
-    if len(same) == len(variants):  # one network of each, evaluated several times
+    for number, metric in enumerate(metrics):
+        own = rows.kept(rows["metric"].codes == number) if len(metrics) > 1 else rows
+        kind = metric_of(own, metric, asked, not tasks)
+        outcomes, clusters, labels = run_task(own, kind, seeds) if runs else item_task(own, kind, seeds)
+        if chosen not in outcomes:
+            raise BadInput(f"{chosen!r} has no {kind.name}", f"compare what both have: choose {CHOOSE}")
+        if kind.name in tasks:
+            hint = f"choose one {CHOOSE}; there are: {', '.join(metrics)}"
+            raise BadInput(f"two metrics are {kind.name!r} by another name", hint)
+        least = LEAST.get("accuracy" if kind.is_accuracy else kind.name, 0.0)
+        tasks[kind.name] = TaskOutcomes(
+            task=kind.name,
+            baseline=chosen,
+            least_difference=asked.margin if asked.margin is not None and not tasks else least,
+            variants=outcomes,
+            clusters=clusters,
+            labels=labels,
+            question=question,
+            primary=not tasks,
+            level=asked.alpha,
+            threshold=None if tasks or asked.threshold is None else threshold_of(own, kind, asked.threshold),
+        )
+    same = [] if one or runs else same_everywhere(tasks)
+    if same and len(same) == len(variants):  # one network of each, evaluated several times
         tasks = {title: first_seed(task) for title, task in tasks.items()}
-        one = True
+        one, question = True, Question.CHECKPOINTS
     verdict = judge_study(name or results.name, tasks)
-    notes = [*results.notes, *([AVERAGED] if evaluation_seeds else [])]
-    if baseline is None:
-        other = f"--baseline {variants[1]}, in Python baseline={variants[1]!r}"
-        notes.insert(0, f"The baseline is {chosen}, the first variant; another: {other}.")
-    if same:
-        notes.append(same_words(same, len(variants)))
-    notes += [SEEDS] if not one else []
+    if asked.baseline is None and asked.threshold is None:
+        another = f"--baseline {variants[1]}, in Python baseline={variants[1]!r}"
+        notes.insert(0, f"The baseline is {chosen}, the first variant; another: {another}.")
+    if len(tasks) > 1:
+        notes.append(f"Judged by {next(iter(tasks))}; other metrics are exploratory. Choose another {CHOOSE}.")
+    notes += [same_words(same, len(variants))] if same else []
+    notes += [] if one or runs else [SEEDS]
     notes += [TOKENS] if "perplexity" in tasks else []
-    question = Question.CHECKPOINTS if one else Question.NEW_RUNS
+    first = {Question.CHECKPOINTS: [CHECKPOINTS], Question.NEW_RUNS_SAME_ITEMS: [RUNS]}.get(question, [])
     return replace(
         verdict,
         sentences=(
-            *([Sentence(CHECKPOINTS)] if one else []),
+            *map(Sentence, first),
             *verdict.sentences,
             *(Sentence(note) for note in [*notes, ELSEWHERE]),
         ),
         results=ResultFiles(results.files, question, len(rows), command),
     )
+
+
+def as_names(given: bool | Sequence[str]) -> Sequence[str]:
+    return () if isinstance(given, bool) else given
 
 
 def repeat_command(what: object, options: Mapping[str, object]) -> str:
@@ -158,169 +180,203 @@ def repeat_command(what: object, options: Mapping[str, object]) -> str:
     return shlex.join(words)
 
 
-def check_mixed(rows: Sequence[Row]) -> None:
-    without = next((row for row in rows if row.seed is None), None)
-    if without is not None and (seeded := next((row for row in rows if row.seed is not None), None)):
-        what = f"{without.where} has no seed, {seeded.where} has seed {seeded.seed}"
-        raise BadInput(what, "give all rows their training seed, or none")
+def wanted_metrics(rows: Rows, wanted: Sequence[str]) -> Rows:
+    """Only these, the first of them first."""
+    there = [str(metric or "") for metric in rows["metric"].values]
+    for name in wanted:
+        if name not in there:
+            known = ", ".join(filter(None, there)) or "none that has a name"
+            raise BadInput(f"no row has the metric {name!r}{did_you_mean(name, there)}", f"there are: {known}")
+    if not wanted:
+        return rows
+    order = {there.index(name): at for at, name in enumerate(wanted)}
+    numbers = np.array([order.get(code, -1) for code in range(len(there))])[rows["metric"].codes]
+    rows = replace(rows, texts=rows.texts | {"metric": Column(np.maximum(0, numbers), list(wanted))})
+    return rows.kept(numbers >= 0)
 
 
-def single(rows: Iterable[Row]) -> bool:
+def single(rows: Rows) -> bool:
     """Whether there is one training of each variant."""
-    seeds: dict[str, set[str | None]] = {}
-    for row in rows:
-        seeds.setdefault(row.variant, set()).add(row.seed)
-    return all(len(each) == 1 for each in seeds.values())
+    return len(rows["variant"].joined(rows["seed"]).values) == len(rows["variant"].values)
 
 
-def numbered_seeds(rows: Iterable[Row]) -> dict[str | None, int]:
-    """Seeds are numbers; names are numbered as they come. A single seed of each variant need not be the same one."""
-    names = list(dict.fromkeys(row.seed for row in rows))
+def numbered_seeds(names: Sequence[str | None]) -> dict[str | None, int]:
+    """Seeds are numbers; names are numbered as they come."""
     if all(name is not None and name.isdigit() and len(name) < 18 for name in names):
         return {name: int(name or 0) for name in names}
     return {name: number for number, name in enumerate(names)}
 
 
-def metric_of(rows: Sequence[Row], name: str, lower: bool) -> Metric:
-    """Right and wrong answers are accuracy, whatever they are called."""
-    told = {row.higher_is_better for row in rows} - {None}
-    if len(told) > 1:
+def metric_of(rows: Rows, name: str, asked: Asked, first: bool) -> Metric:
+    """Right and wrong answers of items are accuracy, whatever they are called."""
+    told = rows.numbers["higher_is_better"]
+    said = {bool(each) for each in np.unique(told[~np.isnan(told)])}
+    if len(said) > 1:
         raise BadInput(f"higher_is_better is both true and false for {name or 'the value'}", "say it alike in all rows")
-    known = METRICS.get(name)
-    higher = known.higher_is_better if known else not (lower or name.split(",")[0].lower() in LOWER)
-    higher = bool(told.pop()) if told else higher and not lower
-    shares = all(row.value is None or row.value in (0.0, 1.0) for row in rows)
-    if higher and (name in ACCURACIES[1:] or shares):
-        if any(row.value is not None and not 0 <= row.value <= 1 for row in rows):
-            what = next(row for row in rows if row.value is not None and not 0 <= row.value <= 1)
-            raise BadInput(f"{what.where}: accuracy of one item is between 0 and 1, got {what.value:g}")
-        return METRICS["accuracy"] if name in ACCURACIES else Metric(f"accuracy ({name})", "points", True)
-    if known:
-        return replace(known, higher_is_better=higher)
-    return Metric(name or "score", name or "score", higher)
+    title, values = name or rows["column"].values[0] or "", rows.numbers["value"]
+    by_user = asked.told(title, first)
+    higher = said.pop() if said else by_user
+    if "item" in rows.texts:
+        outside = (values < 0) | (values > 1)
+        shares = not (outside | (values > 0) & (values < 1)).any()
+        if higher is not False and (title in ACCURACIES or shares):
+            if outside.any():
+                row = int(outside.argmax())
+                raise BadInput(f"{rows.where(row)}: accuracy of one item is between 0 and 1, got {values[row]:g}")
+            plain = not name or name in ACCURACIES
+            return METRICS["accuracy"] if plain else Metric(f"accuracy ({name})", "points", True)
+    return metric_named(title, higher, ask=first, points="item" not in rows.texts)
 
 
-def task_of(
-    rows: Sequence[Row], name: str, baseline: str, seeds: Mapping[str | None, int], lower: bool
-) -> TaskOutcomes:
+# one score per item
+
+Task = tuple[dict[str, dict[str, SetOutcomes]], dict[str, Counts], tuple[str, ...]]  # outcomes, clusters, labels
+
+
+def item_task(rows: Rows, metric: Metric, seeds: Mapping[str | None, int]) -> Task:
     """All results in one metric."""
-    metric, cells = metric_of(rows, name, lower), cells_of(rows)
-    classes = class_numbers(rows)
     outcomes: dict[str, dict[str, SetOutcomes]] = {}
     clusters: dict[str, Counts] = {}
-    for test in dict.fromkeys(row.test for row in rows):
-        title = test or "test"
-        own = {key[2:]: found for key, found in cells.items() if key[1] == test}
-        items = same_items(own, title)
-        first = next(iter(own.values()))
-        check_other_content(own, items, title)
-        groups = [first[item][0].group for item in items]
-        if any(group is not None for group in groups):
-            if None in groups:
-                raise BadInput(f"{first[items[groups.index(None)]][0].where}: group is empty", "give every item one")
-            clusters[title] = group_numbers([str(group) for group in groups])
-        for variant in dict.fromkeys(whose for whose, _ in own):
-            by_seed = {seeds[seed or None]: found for (whose, seed), found in own.items() if whose == variant}
-            stacked = arrays_of(by_seed, items, metric, classes)
-            order = tuple(sorted(by_seed))
-            right = "guess" in stacked
-            outcomes.setdefault(variant, {})[title] = SetOutcomes(order, stacked, metric=None if right else metric)
-    if baseline not in outcomes:
-        raise BadInput(
-            f"{baseline!r} has no {metric.name}", "compare what both have: choose with --metric (metric= in Python)"
-        )
-    labels = tuple(classes) if "guess" in next(iter(outcomes[baseline].values())).arrays else ()
-    return TaskOutcomes(
-        task=metric.name, baseline=baseline, least_difference=0.0, variants=outcomes, clusters=clusters, labels=labels
-    )
+    tests = rows["test"].values
+    classes = class_numbers(rows)
+    right = False
+    for code, test in enumerate(tests):
+        own, title = rows.kept(rows["test"].codes == code) if len(tests) > 1 else rows, test or "test"
+        grid = Grid.of(own, title)
+        if own["group"].values != [None]:
+            if (bare := own.lacks("group")).any():
+                raise BadInput(f"{own.where(int(bare.argmax()))}: group is empty", "give every item one")
+            clusters[title] = own["group"].codes[grid.first[0]]
+        arrays = grid.arrays(metric, classes)
+        right = "guess" in arrays
+        for variant in dict.fromkeys(variant for variant, _ in grid.runs):
+            at = {seeds[seed]: row for row, (whose, seed) in enumerate(grid.runs) if whose == variant}
+            order = sorted(at)
+            picked = {name: array[[at[seed] for seed in order]] for name, array in arrays.items()}
+            found = SetOutcomes(tuple(order), picked, metric=None if right else metric)
+            outcomes.setdefault(variant, {})[title] = found
+    check_same_seeds(outcomes)
+    return outcomes, clusters, tuple(classes) if right else ()
 
 
-def cells_of(rows: Iterable[Row]) -> dict[Key, dict[str, list[Row]]]:
-    """Metric, test set, variant and seed -> item -> its rows, one for each repeat of the evaluation."""
-    found: dict[Key, dict[str, list[Row]]] = {}
-    for row in rows:
-        cell = found.setdefault((row.metric, row.test, row.variant, row.seed or ""), {}).setdefault(row.item, [])
-        twin = next((other for other in cell if other.repeat == row.repeat), None)
-        if twin is not None:
-            what = f"item {row.item!r} of {row.variant}{of_seed(row.seed)} has two scores: {twin.where} and {row.where}"
-            hint = f"{ONE_SCORE}; where files differ in variant or seed, say so: 'runs/{{variant}}/seed-{{seed}}/NAME'"
-            raise BadInput(what, hint)
-        cell.append(row)
-    return found
+def check_same_seeds(outcomes: Mapping[str, Mapping[str, SetOutcomes]]) -> None:
+    for variant, sets in outcomes.items():
+        (first, own), *others = sets.items()
+        if other := next((name for name, each in others if each.seeds != own.seeds), None):
+            raise BadInput(f"{variant} has other seeds on {first} than on {other}", "score every run on every test set")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All items of all runs: each row has its cell [run item]."""
+
+    rows: Rows
+    test: str
+    runs: list[tuple[str, str | None]]  # variant and seed
+    cell: Counts  # [row]
+    counts: Counts  # rows of each cell [run item]
+    first: Counts  # the first row of each [run item]
+
+    @classmethod
+    def of(cls, rows: Rows, test: str) -> Grid:
+        both, items = rows["variant"].joined(rows["seed"]), rows["item"].values
+        shape = len(both.values), len(items)
+        at = np.zeros(shape[0], np.intp)
+        at[both.codes[::-1]] = np.arange(len(rows))[::-1]  # the last that is written stays: a row of each run
+        runs = [(str(rows["variant"].at(row)), rows["seed"].at(row)) for row in at.tolist()]
+        if shape[0] * shape[1] > len(rows):
+            check_complete(rows, both, runs, test)
+        cell = both.codes * shape[1] + rows["item"].codes
+        counts = np.bincount(cell, minlength=shape[0] * shape[1])
+        if not counts.all():
+            check_complete(rows, both, runs, test)
+        if counts.max() > 1:
+            check_repeats(rows, cell)
+        first = np.empty(len(counts), np.intp)
+        first[cell[::-1]] = np.arange(len(rows))[::-1]
+        grid = cls(rows, test, runs, cell, counts.reshape(shape), first.reshape(shape))
+        grid.check_same_items()
+        return grid
+
+    def check_same_items(self) -> None:
+        """An item of one name must be the same item everywhere: its label, its group, what a hash says of it."""
+        for name in ("label", "group", "content"):
+            column = self.rows[name]
+            own = column.codes[self.first]
+            if len(column.values) == 1 or not (other := own != own[0]).any():
+                continue
+            run, item = np.unravel_index(int(other.argmax()), own.shape)
+            one, two = int(self.first[0, item]), int(self.first[run, item])
+            told = f"{name} {column.at(one)!r} in {self.rows.where(one)}, {column.at(two)!r} in {self.rows.where(two)}"
+            raise BadInput(f"item {self.rows['item'].at(one)!r} of {self.test} is not the same item everywhere: {told}")
+
+    def arrays(self, metric: Metric, classes: Mapping[str, int]) -> dict[str, Array]:
+        """[run item]"""
+        rows, value, weight = self.rows, self.rows.numbers["value"], self.rows.numbers["weight"]
+        numbers = {
+            name: np.array([classes.get(str(cell), -1) for cell in rows[name].values])[rows[name].codes]
+            for name in ("label", "prediction")
+        }
+        labelled, plain = not rows.lacks("label").any(), bool((weight == 1).all())
+        both = labelled and not rows.lacks("prediction").any()
+        right = (numbers["label"] == numbers["prediction"]).astype(float)
+        if metric.is_accuracy and both and plain and int(self.counts.max()) == 1:
+            if (other := ~np.isnan(value) & (value != right)).any():
+                row = int(other.argmax())
+                told = (
+                    f"label {rows['label'].at(row)!r}, prediction {rows['prediction'].at(row)!r}, value {value[row]:g}"
+                )
+                raise BadInput(f"{rows.where(row)}: the value is not what label and prediction say ({told})")
+            return {"guess": numbers["prediction"][self.first], "label": numbers["label"][self.first]}
+        value = np.where(np.isnan(value), right, value) * (100.0 if metric.is_accuracy else 1.0)
+        values, weights = (self.means(each) for each in (value, weight))
+        if (weights < 0).any() or not weights.any(1).all():
+            raise BadInput(
+                "weights must not be negative, and not all zero", "a weight is the tokens or bytes of an item"
+            )
+        found = {"value": values, "weight": weights}
+        if metric.is_accuracy and plain and labelled:  # classes are strata of a score's interval
+            found["label"] = numbers["label"][self.first]
+        return found
+
+    def means(self, numbers: Array) -> Array:
+        """Over the repeats of an evaluation."""
+        return np.bincount(self.cell, numbers, self.counts.size).reshape(self.counts.shape) / self.counts
+
+
+def check_complete(rows: Rows, both: Column, runs: Sequence[tuple[str, str | None]], test: str) -> None:
+    """Every variant and seed must have every item."""
+    for code, (variant, seed) in enumerate(runs):
+        there = np.zeros(len(rows["item"].values), bool)
+        there[rows["item"].codes[both.codes == code]] = True
+        if lost := [str(item) for item, has in zip(rows["item"].values, there, strict=True) if not has]:
+            names = ", ".join(lost[:NAMED]) + (f" and {len(lost) - NAMED:,} more" if len(lost) > NAMED else "")
+            what = f"{variant}{of_seed(seed)} lacks {counted(len(lost), 'item')} of {test} that others have: {names}"
+            raise BadInput(what, "compare on equal items: score them, or leave them out everywhere")
+
+
+def check_repeats(rows: Rows, cell: Counts) -> None:
+    """Several scores of an item are repeats of the evaluation, or a mistake."""
+    key = cell * len(rows["repeat"].values) + rows["repeat"].codes
+    order = np.argsort(key, kind="stable")
+    twins = np.flatnonzero(key[order][1:] == key[order][:-1])
+    if len(twins):
+        one, other = int(order[twins[0]]), int(order[twins[0] + 1])
+        whose = f"{rows['variant'].at(one)}{of_seed(rows['seed'].at(one))}"
+        what = f"item {rows['item'].at(one)!r} of {whose} has two scores: {rows.where(one)} and {rows.where(other)}"
+        hint = f"{ONE_SCORE}; where files differ in variant or seed, say so: 'runs/{{variant}}/seed-{{seed}}/NAME'"
+        raise BadInput(what, hint)
 
 
 def of_seed(seed: str | None) -> str:
     return f", seed {seed}," if seed else ""
 
 
-def same_items(own: Mapping[tuple[str, str], Mapping[str, list[Row]]], test: str) -> list[str]:
-    """All items, in the order of the first. Every variant and seed must have every one."""
-    items = list(dict.fromkeys(item for found in own.values() for item in found))
-    for (variant, seed), found in own.items():
-        if lost := [item for item in items if item not in found]:
-            names = ", ".join(lost[:NAMED]) + (f" and {len(lost) - NAMED:,} more" if len(lost) > NAMED else "")
-            what = f"{variant}{of_seed(seed)} lacks {counted(len(lost), 'item')} of {test} that others have: {names}"
-            raise BadInput(what, "compare on equal items: score them, or leave them out everywhere")
-    return items
-
-
-def check_other_content(
-    own: Mapping[tuple[str, str], Mapping[str, list[Row]]], items: Sequence[str], test: str
-) -> None:
-    """An item of one name must be the same item everywhere: its label, its group, what a hash says of it."""
-    first = next(iter(own.values()))
-    for found in own.values():
-        for item in items:
-            one, other = first[item][0], found[item][0]
-            for what in ("label", "group", "content"):
-                if getattr(one, what) != getattr(other, what):
-                    told = f"{what} {getattr(one, what)!r} in {one.where}, {getattr(other, what)!r} in {other.where}"
-                    raise BadInput(f"item {item!r} of {test} is not the same item everywhere: {told}")
-
-
-def class_numbers(rows: Iterable[Row]) -> dict[str, int]:
+def class_numbers(rows: Rows) -> dict[str, int]:
     """Labels and predictions, sorted: by number where all are numbers."""
-    names = {name for row in rows for name in (row.label, row.prediction) if name is not None}
+    names = {name for column in ("label", "prediction") for name in rows[column].values if name is not None}
     numeric = all(name.isdigit() for name in names)
     return {name: at for at, name in enumerate(sorted(names, key=int if numeric else str))}
-
-
-def group_numbers(groups: Sequence[str]) -> Counts:
-    if all(group.isdigit() and len(group) < 18 for group in groups):
-        return np.array([int(group) for group in groups])
-    return np.unique(np.array(groups), return_inverse=True)[1]
-
-
-def arrays_of(
-    by_seed: Mapping[int, Mapping[str, list[Row]]], items: Sequence[str], metric: Metric, classes: Mapping[str, int]
-) -> dict[str, Array]:
-    """[seed item], seeds in order."""
-    cells = [[by_seed[seed][item] for item in items] for seed in sorted(by_seed)]
-    every = [row for line in cells for cell in line for row in cell]
-    both = all(row.label is not None and row.prediction is not None for row in every)
-    accuracy, plain = is_accuracy(metric.name), all(row.weight == 1.0 for row in every)
-    if accuracy and both and plain and all(len(cell) == 1 for line in cells for cell in line):
-        for row in every:
-            if row.value is not None and row.value != float(row.label == row.prediction):
-                told = f"label {row.label!r}, prediction {row.prediction!r}, value {row.value:g}"
-                raise BadInput(f"{row.where}: the value is not what label and prediction say ({told})")
-        sides = ("guess", "prediction"), ("label", "label")
-        return {
-            name: np.array([[classes[getattr(cell[0], key)] for cell in line] for line in cells]) for name, key in sides
-        }
-    scale = 100.0 if accuracy else 1.0
-    values = np.array([[scale * np.mean([value_of(row) for row in cell]) for cell in line] for line in cells])
-    weights = np.array([[np.mean([row.weight for row in cell]) for cell in line] for line in cells])
-    if (weights < 0).any() or not weights.any(1).all():
-        raise BadInput("weights must not be negative, and not all zero", "a weight is the tokens or bytes of an item")
-    found = {"value": values, "weight": weights}
-    if accuracy and plain and all(row.label is not None for row in every):  # classes are strata of a score's interval
-        found["label"] = np.array([[classes[str(cell[0].label)] for cell in line] for line in cells])
-    return found
-
-
-def value_of(row: Row) -> float:
-    return float(row.label == row.prediction) if row.value is None else row.value
 
 
 def same_everywhere(tasks: Mapping[str, TaskOutcomes]) -> list[str]:
@@ -347,3 +403,131 @@ def same_words(same: Sequence[str], variants: int) -> str:
     line = f"All seeds of {listed(list(same))} have the same outcome on every item, as one checkpoint has that is"
     line += " evaluated again: such seeds are no training seeds"
     return line + (", and they count as one." if len(same) == variants else ".")
+
+
+# one score per run
+
+
+def final_scores(rows: Rows) -> tuple[Rows, list[str]]:
+    """A row for each run and metric: its last step; copies count once. And what was assumed."""
+    steps = not np.isnan(rows.numbers["step"]).all()
+    if steps:  # not every metric is logged at every step
+        rows = rows.kept(~np.isnan(rows.numbers["value"]) & ~np.isnan(rows.numbers["step"]))
+    rows.check_filled()
+    label = next((name for name in ("run", "seed") if rows[name].values != [None]), None)
+    if label is None and not steps:
+        run = Column(np.arange(len(rows)), [str(row) for row in range(len(rows))])
+    else:
+        run = rows["variant"].joined(rows[label or "variant"])
+    own = rows["test"].joined(rows["metric"])
+    curve, value, step = run.joined(own), rows.numbers["value"], np.nan_to_num(rows.numbers["step"])
+    order = np.lexsort((np.arange(len(rows)), step, curve.codes))
+    sorted_curve = curve.codes[order]
+    again = (sorted_curve[1:] == sorted_curve[:-1]) & (np.diff(step[order]) == 0)
+    unclear = np.flatnonzero(again & (value[order][1:] != value[order][:-1]))
+    if len(unclear) and not (steps and label == "run"):  # a log that was resumed tells a step twice
+        raise two_scores(rows, int(order[unclear[0]]), int(order[unclear[0] + 1]), label)
+    last = np.zeros(len(rows), bool)
+    last[order[np.append(sorted_curve[1:] != sorted_curve[:-1], True)]] = True
+    copies, notes = copied(rows, run, order, last)
+    if again.any() and not steps:
+        notes.append(f"{counted(int(again.sum()), 'row')} repeated a run to the last digit and count once.")
+    kept = rows.kept(last & ~copies)
+    if steps:
+        notes.append(last_step_words(rows, last & ~copies, step))
+    if kept["seed"].values == [None]:
+        notes.append(UNPAIRED)
+        numbers = run.kept(last & ~copies)
+        return replace(
+            kept, texts=kept.texts | {"seed": Column(numbers.codes, [f"run {n}" for n in range(len(numbers.values))])}
+        ), notes
+    check_seeds(kept)
+    return kept, notes
+
+
+def two_scores(rows: Rows, one: int, other: int, label: str | None) -> BadInput:
+    whose = f"{rows['variant'].at(one)}, {label} {rows[label].at(one)}" if label else str(rows["variant"].at(one))
+    scores = (
+        f"{rows.numbers['value'][one]:g} ({rows.where(one)}) and {rows.numbers['value'][other]:g} ({rows.where(other)})"
+    )
+    hint = "name the column that tells runs apart: --column run=NAME; or the test items: --column item=NAME"
+    return BadInput(f"{whose} has two different scores: {scores}", hint)
+
+
+def check_seeds(rows: Rows) -> None:
+    """A seed trains once."""
+    key = rows["variant"].joined(rows["seed"]).joined(rows["metric"]).joined(rows["test"]).codes
+    order = np.argsort(key, kind="stable")
+    twins = np.flatnonzero(key[order][1:] == key[order][:-1])
+    if len(twins):
+        error = two_scores(rows, int(order[twins[0]]), int(order[twins[0] + 1]), "seed")
+        hint = "if these are runs of their own, name what tells them apart: --column seed=NAME"
+        raise BadInput(error.what, hint)
+
+
+def copied(rows: Rows, run: Column, order: Counts, last: Mask) -> tuple[Mask, list[str]]:
+    """Rows of runs that are copies of another run of their variant: many equal numbers, or one with so many digits
+    that chance does not repeat it. Equal rounded scores are no copies."""
+    order = order[np.argsort(run.codes[order], kind="stable")]
+    copies, within, across = np.zeros(len(rows), bool), list[str](), dict[str, None]()
+    variant, value, step = rows["variant"].codes, rows.numbers["value"], rows.numbers["step"]
+    finals = [value[last & (variant == code)] for code in range(len(rows["variant"].values))]
+    spread = [float(np.diff(np.quantile(each, (0.25, 0.75)))[0]) for each in finals]
+    usual = float(np.median(spread))
+    seen: dict[tuple[int | None, bytes], int] = {}
+    for own in np.split(order, np.flatnonzero(np.diff(run.codes[order])) + 1):
+        ends, whose = own[last[own]], int(variant[own[0]])
+        count, digit = len(finals[whose]), float(rows.digits[ends[0]])
+        fine = 25 * count * (count - 1) * digit < max(usual, spread[whose])  # chance repeats it in less than 1%
+        keys: list[tuple[int | None, bytes]] = [(None, value[own].tobytes())] if len(own) >= SAME else []
+        if fine or digit < 1e-9 * abs(value[ends[0]]):
+            keys.append((whose, np.stack([step[ends], value[ends]]).tobytes()))
+        twins = [seen.setdefault(key, int(ends[0])) for key in reversed(keys)]
+        twin = next((each for each in twins if each != ends[0]), None)  # rather of the same variant
+        if twin is not None and variant[twin] == whose:
+            copies[own] = True
+            within.append(f"{rows['variant'].at(twin)} ({rows.where(twin)} and {rows.where(int(ends[0]))})")
+        elif twin is not None:
+            across[f"{rows['variant'].at(twin)} and {rows['variant'].at(int(ends[0]))}"] = None
+    notes = []
+    if within:
+        notes.append(f"Runs that repeat another one exactly count once: {named(within)}.")
+    if across:
+        notes.append(f"Variants that have a run in common, to the last digit: {named(list(across))}.")
+    return copies, notes
+
+
+def named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return "; ".join(names[:NAMED]) + more
+
+
+def last_step_words(rows: Rows, last: Mask, step: Array) -> str:
+    ends, variant = step[last], rows["variant"].codes[last]
+    furthest = np.zeros(len(rows["variant"].values))
+    np.maximum.at(furthest, variant, ends)
+    early = int((ends < furthest[variant]).sum())
+    span = " to ".join(dict.fromkeys(f"{end:,.0f}" for end in (ends.min(), ends.max())))
+    line = f"Each run counts by its last step ({span})."
+    return line + f" {counted(early, 'run')} ended earlier than another one of the same variant." * bool(early)
+
+
+def threshold_of(rows: Rows, metric: Metric, threshold: float) -> tuple[str, float]:
+    (scaled,), _ = run_values(metric, np.array([threshold]), 0.0, rows.numbers["value"])
+    return f"the threshold {threshold:g}", float(scaled)
+
+
+def run_task(rows: Rows, metric: Metric, seeds: Mapping[str | None, int]) -> Task:
+    outcomes: dict[str, dict[str, SetOutcomes]] = {}
+    values, digit = run_values(metric, rows.numbers["value"], float(rows.digits.min()), rows.numbers["value"])
+    for test_code, test in enumerate(rows["test"].values):
+        for code, variant in enumerate(rows["variant"].values):
+            own = np.flatnonzero((rows["variant"].codes == code) & (rows["test"].codes == test_code))
+            at = {seeds[rows["seed"].at(int(row))]: row for row in own}
+            if at:
+                scores = values[[at[seed] for seed in sorted(at)]][:, None]
+                arrays = {"value": scores, "weight": np.ones_like(scores), "resolution": np.full_like(scores, digit)}
+                found = SetOutcomes(tuple(sorted(at)), arrays, metric=metric)
+                outcomes.setdefault(str(variant), {})[test or "this test set"] = found
+    check_same_seeds(outcomes)
+    return outcomes, {}, ()

@@ -13,17 +13,19 @@ import re
 import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress
 from pathlib import Path
 
+import numpy as np
+
 from fairtrial.data.lines import read_lines, suffix_of
-from fairtrial.data.tables import JSON_LINES, SUFFIXES, json_objects, no_garbage_collection, read_table, table_of
+from fairtrial.data.tables import JSON_LINES, SUFFIXES, Table, json_objects, no_garbage_collection, read_table, table_of
 from fairtrial.disk import JSON_BYTES, load_json, parse_json, sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
-from fairtrial.results.item_rows import COLUMNS, ItemColumns, Row, columns_of, from_table
+from fairtrial.results.item_rows import COLUMNS, Cells, Row, Rows, cells_of, from_table, joined, only, text
+from fairtrial.statistics.outcomes import numbers_of
 
 FIELD = re.compile(r"\{(\w+)\}")
 IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say
@@ -44,48 +46,67 @@ HOW = "`Results of your own` in the documentation lists what can be read"
 
 @dataclass(frozen=True)
 class Results:
-    columns: ItemColumns
+    cells: Cells
     files: dict[str, str] = field(default_factory=dict)  # sha256 of each
     notes: tuple[str, ...] = ()
     name: str = "results"
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> Rows:
         with no_garbage_collection():
-            return list(map(Row._make, zip(*self.columns.values(), strict=True)))
+            return Rows.of(self.cells)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How tables are to be read. `columns`: what a table calls the columns, `{"value": "score"}`; `labels`: the true
+    labels, where only predictions are stored; `metrics`: the only ones that are wanted; `where`: rows that count."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    metrics: Sequence[str] = ()
+    where: Mapping[str, str] = field(default_factory=dict)
+
+    def cells(self, table: Table, told: Mapping[str, str] | None = None) -> tuple[Cells, list[str]]:
+        for name, wanted in self.where.items():
+            if name not in table.columns:
+                known = did_you_mean(name, list(table.columns))
+                raise BadInput(f"no column is called {name!r}{known}", path=table.source)
+            table = only(table, [text(cell) == wanted for cell in table.columns[name]])
+        if not table.lines:
+            raise BadInput("no row is left" if self.where else "the results are empty", HOW, path=table.source)
+        names = {name: name for name in told or {}}
+        return from_table(table, {**self.columns, **names}, self.labels, self.metrics)
 
 
 @no_garbage_collection()
 def read_results(
-    given: object, columns: Mapping[str, str] | None = None, labels: object = None, metrics: Sequence[str] = ()
+    given: object,
+    columns: Mapping[str, str] | None = None,
+    labels: object = None,
+    metrics: Sequence[str] = (),
+    where: Mapping[str, str] | None = None,
 ) -> Results:
-    """`given`: paths, a pattern, a folder, a data frame, rows, or predictions by variant. `columns`: what a table calls
-    the columns, `{"value": "score"}`; `labels`: the true labels, where only predictions are stored; `metrics`: the
-    only ones that are wanted."""
+    """`given`: paths, a pattern, a folder, a data frame, rows, or predictions by variant."""
     names = check_columns(columns or {})
+    how = Reading(names, true_labels(labels, names), metrics, where or {})
     if isinstance(given, str | Path):
         given = [given]
     if isinstance(given, Mapping):
-        results = Results(columns_of(row for name, one in given.items() for row in predicted(str(name), one)))
+        cells = cells_of(row for name, one in given.items() for row in predicted(str(name), one))
+        results = Results(cells | {"metric": [*metrics[:1], "score"][:1] * len(cells.get("item", ()))})
     elif isinstance(given, Sequence) and given and all(isinstance(one, str | Path) for one in given):
-        results = read_files([each for one in given for each in places(str(one))], names, true_labels(labels, names))
+        results = read_files([each for one in given for each in places(str(one))], how)
     else:
-        table = table_of(given)
-        if not table.lines:
-            raise BadInput("the results are empty", HOW)
-        items, note = from_table(table, names)
-        results = Results(items, notes=(note,) * bool(note))
-    if metrics and results.columns:
-        there = list(dict.fromkeys(map(str, results.columns["metric"])))
-        for name in metrics:
-            if name not in there:
-                known = ", ".join(filter(None, there)) or "none that has a name"
-                raise BadInput(f"no row has the metric {name!r}{did_you_mean(name, there)}", f"there are: {known}")
-        chosen = [metric in metrics for metric in results.columns["metric"]]
-        results = replace(
-            results, columns={name: list(compress(cells, chosen)) for name, cells in results.columns.items()}
-        )
-    if not results.columns:
+        try:
+            table = table_of(given)
+        except BadInput as error:
+            raise BadInput(
+                error.what, "give files, a data frame, a list of dicts, or a dict of arrays by variant"
+            ) from error
+        cells, notes = how.cells(table)
+        results = Results(cells, notes=tuple(notes))
+    if not results.cells.get("source"):
         raise BadInput("the results are empty", HOW)
     return results
 
@@ -148,10 +169,8 @@ def wildcards(piece: str) -> str:
     return "".join({"*": "[^/]*", "?": "[^/]"}.get(letter, re.escape(letter)) for letter in piece)
 
 
-def read_files(
-    found: Sequence[tuple[Path, dict[str, str]]], columns: dict[str, str], labels: Mapping[str, str]
-) -> Results:
-    items: dict[str, list[object]] = {}
+def read_files(found: Sequence[tuple[Path, dict[str, str]]], how: Reading) -> Results:
+    parts = []
     notes: dict[str, None] = {}
     for path, told in found:
         reader = reader_of(path)
@@ -159,22 +178,24 @@ def read_files(
             if reader is None:
                 if named := PREDICTED.fullmatch(path.name):  # of Hugging Face's example scripts: index and prediction
                     told = {"variant": path.resolve().parent.name, "test": named[1]} | told
-                own, note = from_table(read_table(path), columns | {name: name for name in told}, labels)
-                notes |= {note: None} if note else {}
+                own, assumed = how.cells(read_table(path), told)
+                notes |= dict.fromkeys(assumed)
             else:
-                own = columns_of(reader(path, labels))
+                own = cells_of(reader(path, how.labels))
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             raise BadInput(f"is not in the form that it claims ({error!r})", HOW, path=path) from error
         if not own:
             continue
-        own |= {name: [value] * len(own["item"]) for name, value in told.items()}
-        for name, cells in own.items():
-            items.setdefault(name, []).extend(cells)
+        own |= {name: [value] * len(own["source"]) for name, value in told.items()}
+        if "step" in own and not {"run", "seed"} & own.keys():  # a file is a run
+            own["run"] = own["source"]
+        parts.append(own)
         if reader in REPEATS and len(set(own["repeat"])) > 1:
             notes[REPEATS[reader]] = None
-    single = found[0][0]
-    name = single.stem if len(found) == 1 else common_name([path for path, _ in found])
-    return Results(dict(items), {str(path): sha256_of(path) for path, _ in found}, tuple(notes), name)
+    if len({"item" in own for own in parts}) > 1:
+        raise BadInput("some files have test items and others do not", "judge them one by one")
+    name = found[0][0].stem if len(found) == 1 else common_name([path for path, _ in found])
+    return Results(joined(parts), {str(path): sha256_of(path) for path, _ in found}, tuple(notes), name)
 
 
 def common_name(paths: Sequence[Path]) -> str:
@@ -243,7 +264,7 @@ def read_samples(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
                 metric=metric if kept == "none" else f"{metric},{kept}",
                 weight=weight,
                 content=str(sample.get("doc_hash", "")),
-                where=where,
+                source=where,
             )
 
 
@@ -284,7 +305,7 @@ def read_inspect(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
                     continue
                 metric = f"{scorer}.{part}" if part else str(scorer)
                 item, epoch = str(sample.get("id")), str(sample.get("epoch", 1))
-                yield Row(variant, item, float(number), test=test, metric=metric, repeat=epoch, where=where)
+                yield Row(variant, item, float(number), test=test, metric=metric, repeat=epoch, source=where)
 
 
 def unzipped(path: Path) -> tuple[dict[str, object], list[object]]:
@@ -352,7 +373,7 @@ def read_helm(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
             value = stat["mean"] if "mean" in stat else total / count
             item, repeat = str(entry["instance_id"]), str(entry.get("train_trial_index", 0))
             where, metric = f"{path}, entry {number}", str(named.get("name"))
-            yield Row(variant, item, float(value), test=test, metric=metric, repeat=repeat, where=where)
+            yield Row(variant, item, float(value), test=test, metric=metric, repeat=repeat, source=where)
 
 
 def helm_run(path: Path) -> tuple[str, str]:
@@ -394,24 +415,24 @@ def true_labels(labels: object, columns: Mapping[str, str]) -> dict[str, str]:
 
 def predicted(variant: str, given: object) -> Iterator[Row]:
     """One seed or a list of them: each a PredictionOutput, or scores [item]; or an array [seed item]."""
-    import numpy as np
-
-    if hasattr(given, "label_ids") or (isinstance(given, np.ndarray) and given.ndim == 1):
+    if hasattr(given, "label_ids"):
         seeds, several = [given], False
     elif not isinstance(given, Iterable):
         raise BadInput(f"{variant}: {type(given).__name__} holds no results", "give an array [seed item]")
     else:
-        seeds, several = list(given), True
-        if seeds and not hasattr(seeds[0], "label_ids") and np.asarray(seeds[0]).ndim == 0:  # a plain list of scores
-            seeds, several = [np.asarray(given)], False
+        seeds = list(given)
+        flat = bool(seeds) and (isinstance(seeds[0], int | float) or getattr(seeds[0], "ndim", None) == 0)
+        several = not flat
+        seeds = seeds if several else [given]  # a plain list of scores
     for number, one in enumerate(seeds):
         seed = str(number) if several else None
         where = f"{variant}, seed {number}" if several else variant
         if not (hasattr(one, "label_ids") and hasattr(one, "predictions")):
-            for item, value in enumerate(np.asarray(one, float).tolist()):
-                if not math.isfinite(value):
-                    raise BadInput(f"{where}: item {item} has no value")
-                yield Row(variant, str(item), value, seed=seed, where=where)
+            values = numbers_of(one, where)
+            if values.ndim != 1 or not np.isfinite(values).all():
+                raise BadInput(f"{where} must hold one finite number for each item", "give an array [seed item]")
+            for item, value in enumerate(values.tolist()):
+                yield Row(variant, str(item), value, where, seed=seed)
             continue
         logits = one.predictions[0] if isinstance(one.predictions, tuple) else one.predictions
         guesses, labels = np.asarray(logits), np.asarray(one.label_ids)
@@ -422,7 +443,7 @@ def predicted(variant: str, given: object) -> Iterator[Row]:
             )
             raise BadInput(f"{where}: {what}", "give one score for each item instead, as an array [seed item]")
         for item, (guess, label) in enumerate(zip(guesses.tolist(), labels.tolist(), strict=True)):
-            yield Row(variant, str(item), None, seed=seed, label=str(label), prediction=str(guess), where=where)
+            yield Row(variant, str(item), None, seed=seed, label=str(label), prediction=str(guess), source=where)
 
 
 def parsed(path: Path) -> object:

@@ -101,7 +101,9 @@ def ends_words(comparison: Comparison) -> str:
 
 def _number(value: float, signed: bool, digits: int) -> str:
     """One digit more for what would read as zero, and no sign on a true zero."""
-    if value and abs(value) < 0.5 * 10**-digits:
+    if digits == 3 and 1e-6 < abs(value) < 0.1:  # two digits that count
+        digits = 1 - math.floor(math.log10(abs(value)))
+    elif value and abs(value) < 0.5 * 10**-digits:
         digits += 1
     text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
     text = text[:-2] if not signed and text.endswith(".0") else text
@@ -124,17 +126,25 @@ def metric_lead(metric: Metric) -> str:
 
 
 def difference_words(comparison: Comparison) -> str:
-    """`accuracy +0.7 points (95% interval -0.4 to +1.7, p = 0.20; 12 seeds, 750 items)`"""
-    estimate = comparison.difference.estimate
+    """`accuracy +0.7 points (95% interval -0.4 to +1.7, p = 0.20; 12 seeds, 750 items)`, `val_loss -0.035 (lower is
+    better; ...)`"""
+    estimate, metric = comparison.difference.estimate, comparison.metric
     if estimate is None:
         return ""
-    inside = []
+    inside, amount = [], f"{metric_lead(metric)}{change(metric.name, estimate)}"
+    if metric.unit == metric.name != "bits per byte":  # a name that fairtrial does not know
+        amount = f"{metric.name} {amount.removesuffix(f' {metric.name}')}"
+        inside.append("higher is better" if metric.higher_is_better else "lower is better")
     if ends := ends_words(comparison):
         inside.append(f"95% interval {ends}")
         if comparison.p_adjusted is not None:
             family = comparison.family
             among = f" after correction for {family} comparisons" if family > 1 else ""
-            inside[0] += f", {p_words(comparison.p_adjusted)}{among}"
+            inside[-1] += f", {p_words(comparison.p_adjusted)}{among}"
+    if comparison.runs is not None:
+        ours, theirs = comparison.runs
+        both = counted(ours, "run") if not theirs else f"{ours} and {counted(theirs, 'run')}"
+        return f"{amount} ({'; '.join([*inside, f'{ours} runs each' if ours == theirs else both])})"
     items = counted(comparison.items, "item" if comparison.subset == "all" else f"{comparison.subset} item")
     groups = "" if comparison.groups is None else f" in {counted(comparison.groups, 'group')}"
     effective = comparison.effective_items
@@ -142,7 +152,7 @@ def difference_words(comparison: Comparison) -> str:
         equal = effective * comparison.alike
         groups += f" of unequal size, which count as {equal:.0f}" if equal <= 0.8 * comparison.groups else ""
     inside.append(f"{_repeats(comparison)}, {items}{groups}")
-    return f"{metric_lead(comparison.metric)}{change(comparison.metric.name, estimate)} ({'; '.join(inside)})"
+    return f"{amount} ({'; '.join(inside)})"
 
 
 def _repeats(comparison: Comparison) -> str:
@@ -165,14 +175,17 @@ def comparison_sentence(comparison: Comparison) -> str:
         reasons = "; ".join(reason.text for reason in comparison.reasons)
         lines = [f"{where}{_outcome(comparison)}: {reasons}. So far: {numbers}."]
     elif comparison.too_few_seeds:
-        lines = [f"{where}there are too few seeds to compare {one} with {other}. {NEEDED} So far: {numbers}."]
+        kind = "runs" if comparison.runs else "seeds"
+        lines = [f"{where}there are too few {kind} to compare {one} with {other}. {_needed(comparison)}"]
+        lines.append(f"So far: {numbers}.")
     else:
         lines = [f"{where}{_outcome(comparison)}: {numbers}."]
         if comparison.verdict == VerdictKind.UNDECIDED:
-            if comparison.p is not None and comparison.p < SINGLE_LOOK:
+            low, high = comparison.difference.low or 0.0, comparison.difference.high or 0.0
+            if comparison.p is not None and comparison.p < SINGLE_LOOK and low * high > 0:
                 many = comparison.family > 1
                 among = f"after correction for {comparison.family} comparisons the difference is not significant"
-                reason = among if many else f"at this interim look p must be below {comparison.alpha:g}"
+                reason = among if many else f"p must be below {comparison.alpha:g}"
                 lines.append(f"The interval excludes zero, but {reason}.")
             lines.append(_what_it_takes(comparison))
     text = " ".join(filter(None, [*lines, *remarks(comparison)]))
@@ -193,7 +206,7 @@ def _outcome(comparison: Comparison) -> str:
 
 def level_words(comparison: Comparison) -> str:
     """The level that decides, where it is not 5% for one comparison."""
-    at = f" at this look (p below {comparison.alpha:g})" if comparison.alpha < SINGLE_LOOK else ""
+    at = f" (p below {comparison.alpha:g})" if comparison.alpha < SINGLE_LOOK else ""
     return at + (f" after correction for {comparison.family} comparisons" if comparison.family > 1 else "")
 
 
@@ -273,8 +286,14 @@ def verdict_sentences(comparisons: Sequence[Comparison]) -> list[str]:
     return [*lines, *(comparison_sentence(each) for each in comparisons if each not in (*few, *before, *blank))]
 
 
+def _needed(comparison: Comparison) -> str:
+    return "A threshold needs 2." if comparison.runs and not comparison.runs[1] else NEEDED
+
+
 def _too_few(comparisons: Sequence[Comparison]) -> str:
-    head = f"There are too few seeds to judge: {counted(max(each.seeds for each in comparisons), 'seed')}. {NEEDED}"
+    kind = "run" if comparisons[0].runs else "seed"
+    most = counted(max(each.seeds for each in comparisons), kind)
+    head = f"There are too few {kind}s to judge: {most}. {_needed(comparisons[0])}"
     return f"{head} {_so_far(comparisons)}"
 
 

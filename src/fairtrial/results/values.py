@@ -164,7 +164,7 @@ def is_accuracy(name: str) -> bool:
 class Interval:
     """An estimate and its interval; without ends where there are too few seeds or items for one.
 
-    >>> ft.compare([1, 1, 0, 1], [0, 1, 0, 1]).difference
+    >>> ft.compare([[1, 1, 0, 1]], [[0, 1, 0, 1]]).difference
     Interval(estimate=25.0, low=None, high=None, level=0.95)
     """
 
@@ -227,6 +227,7 @@ class Comparison(Result):
     items: int
     paired: bool = True
     groups: int | None = None  # of items that belong together, if they do
+    runs: tuple[int, int] | None = None  # of one score per run: of the variant and of the baseline
     question: Question = Question.NEW_RUNS
     verdict: VerdictKind = VerdictKind.UNDECIDED
     reasons: tuple[Reason, ...] = ()
@@ -266,7 +267,7 @@ class Comparison(Result):
     def gain(self) -> float | None:
         """The difference with the sign that makes more better.
 
-        >>> ft.compare([1.0, 3.0], [1.0, 2.0], metric="errors", higher_is_better=False).gain
+        >>> ft.compare([[1.0, 3.0]], [[1.0, 2.0]], metric="errors").gain
         -0.5
         """
         estimate = self.difference.estimate

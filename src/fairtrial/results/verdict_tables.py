@@ -151,21 +151,22 @@ def named(task: TaskVerdict, variant: str) -> Cell:
 
 def verdict_cell(comparison: Comparison) -> Cell:
     checkpoints = ", these checkpoints" if comparison.question == Question.CHECKPOINTS else ""
-    few = " (too few seeds)" if comparison.too_few_seeds else " (exploratory)" if comparison.judged_before else ""
+    few = f" (too few {'runs' if comparison.runs else 'seeds'})" if comparison.too_few_seeds else ""
+    few = few or (" (exploratory)" if comparison.judged_before else "")
     text = VERDICTS[comparison.verdict] + (few or checkpoints)
     return Cell(text, kind=comparison.verdict.value)
 
 
-def score_text(mean: Interval) -> str:
+def score_text(mean: Interval, has_items: bool = True) -> str:
     """A mean in the hundreds is a perplexity: its decimals mean nothing unless the interval is narrow."""
-    least = 0 if is_number(mean.estimate) and mean.estimate > 100 else 1
+    least = 0 if is_number(mean.estimate) and mean.estimate > 100 else 1 if has_items else 4
     return with_interval(mean.estimate, mean.low, mean.high, least=least)
 
 
 def difference_text(comparison: Comparison) -> str:
     """`-0.5 [-5.3, +4.3]`."""
-    shown = comparison.shown
-    return with_interval(shown.estimate, shown.low, shown.high, sign=True)
+    shown, alone = comparison.shown, comparison.runs is not None and comparison.difference.low is None
+    return with_interval(shown.estimate, shown.low, shown.high, sign=True, least=4 if alone else 1)
 
 
 def size_text(metric: Metric, size: float | None) -> str:
@@ -201,7 +202,7 @@ def comparisons(task: TaskVerdict) -> Table | None:
     note = "Difference with its 95% interval; verdicts are Holm-corrected, intervals are not"
     if before:
         note = "Difference with its 95% interval. Exploratory: the study was judged before; q: false discovery rate"
-    if margin != MISSING:
+    if margin != MISSING and task.margin:
         note += f"; margin: {margin} {unit}"
     return some(f"compared with {against}, in {unit}", columns, rows, f"{note}.", text_columns=3)
 
@@ -246,7 +247,7 @@ def comparison_row(task: TaskVerdict, comparison: Comparison, chance: float | No
         difference_text(comparison),
         probability(chance),
         few_digits(comparison.seeds),
-        few_digits(comparison.items) + ("" if comparison.subset == "all" else f" {comparison.subset}"),
+        few_digits(comparison.items or None) + ("" if comparison.subset == "all" else f" {comparison.subset}"),
         detectable_text(comparison),
         needed,
     )
@@ -254,15 +255,21 @@ def comparison_row(task: TaskVerdict, comparison: Comparison, chance: float | No
 
 def scores(task: TaskVerdict) -> Table | None:
     """Variants first, then what needs no transformer."""
-    rows = []
+    rows, runs = [], not any(each.items for each in task.sets.values())  # one score per run
     for test_set in set_names(task):
         for cell, by_set, ours in contenders(task):
             by_subset = by_set.get(test_set, {})
             cell = cell if ours else Cell(f"{cell.text} (no transformer)")
-            means = [score_text(by_subset[subset].mean) if subset in by_subset else MISSING for subset in SUBSETS]
-            rows.append(row(cell, test_set, *means, *beside_cells(task, by_subset.get("all"))))
-    columns = ("variant", "test set", "all items", "clean items", "contaminated items", *BESIDE)
+            means = [
+                score_text(by_subset[subset].mean, by_subset[subset].items > 0) if subset in by_subset else MISSING
+                for subset in SUBSETS
+            ]
+            count = few_digits(len(by_subset["all"].seeds)) if runs and by_subset else MISSING
+            rows.append(row(cell, test_set, count, *means, *beside_cells(task, by_subset.get("all"))))
+    whole = "mean of runs" if runs else "all items"
+    columns = ("variant", "test set", "runs", whole, "clean items", "contaminated items", *BESIDE)
     note = "Mean over seeds, 95% interval; contaminated: items that also occur in the training set."
+    note = "Mean over runs, 95% interval." if runs else note
     note += f" {VOCABULARIES_DIFFER}" * task.vocabularies_differ + strides_of(task)
     return some(f"scores ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
 
@@ -277,12 +284,13 @@ def narrow_scores(task: TaskVerdict) -> Table | None:
         subset = task.sets[test_set].subset if test_set in task.sets else "all"
         items = task.sets[test_set].count(subset) if test_set in task.sets else None
         items = next((each.items for each in task.comparisons if each.test_set == test_set), items)
-        rows.append((Cell(f"{test_set} ({few_digits(items)}{'' if subset == 'all' else f' {subset}'} items)"),))
+        kept = f" ({few_digits(items)}{'' if subset == 'all' else f' {subset}'} items)" if items else ""
+        rows.append((Cell(f"{test_set}{kept}"),))
         simple = []
         for cell, by_set, ours in contenders(task):
             score = by_set.get(test_set, {}).get(subset)
             mean = score.mean.estimate if score else None
-            text = score_text(Interval(mean))
+            text = score_text(Interval(mean), bool(items))
             comparison = judged.get((cell.text, test_set))
             if ours and not (test_set in means and comparison is None):
                 used |= {comparison.verdict} if comparison else set()

@@ -34,6 +34,7 @@ from fairtrial.statistics.crossed import (
     crossed_t,
     items_t,
     kish,
+    runs_t,
     summed,
     wilson,
 )
@@ -75,6 +76,8 @@ def scores_by_subset(
 
 def score(metric: str, outcomes: SetOutcomes, keep: Mask, clusters: Counts | None = None) -> Score:
     """Mean, interval and the value of each seed: accuracy in per cent; perplexities are averaged as logarithms."""
+    if "resolution" in outcomes.arrays:
+        return _run_score(metric, outcomes)
     by_class = is_accuracy(metric) and "label" in outcomes.arrays and keep.any()
     sums = measure_by_class(outcomes, keep, clusters) if by_class else measure(metric, outcomes, keep, clusters)
     if not sums.values.size:  # documents without a single counted token
@@ -87,6 +90,15 @@ def score(metric: str, outcomes: SetOutcomes, keep: Mask, clusters: Counts | Non
         low, high = (None if end is None else _exp(end) for end in (low, high))
     found = Score(Interval(mean, low, high), tuple(values), outcomes.seeds, int(keep.sum()))
     return _with_every_byte(found, outcomes, keep) if "tokens" in outcomes.arrays else found
+
+
+def _run_score(metric: str, outcomes: SetOutcomes) -> Score:
+    values = outcomes["value"][:, 0]
+    test = runs_t(values, values[:0], ((), ()), float(outcomes["resolution"][0, 0])) if len(values) > 1 else None
+    shown = _exp if metric == "perplexity" else float
+    low, high = (None, None) if test is None else map(shown, test.interval())
+    mean = Interval(shown(float(values.mean())), low, high)
+    return Score(mean, tuple(map(shown, values.tolist())), outcomes.seeds, 0)
 
 
 def _with_every_byte(found: Score, outcomes: SetOutcomes, keep: Mask) -> Score:
@@ -161,6 +173,8 @@ class Contrast:
     paired: bool
     common: tuple[int, ...] = ()  # seeds that both have
     groups: int | None = None  # clusters that the items fall into, if they do
+    runs: tuple[int, int] | None = None  # of one number per run: those of both sides
+    threshold: bool = False  # the baseline is a score, which the variant's mean must beat: a one-sided question
     difference: float | None = None
     test: Crossed | None = None
     by_unit: Array | None = None  # the difference of each item or group, which counts by its size [unit]
@@ -175,6 +189,8 @@ class Contrast:
         """Of "there is no difference"."""
         if self.test is None:
             return None
+        if self.threshold:
+            return self.test.p_above(self.gain)
         return min(1.0, 1 / self.test.evidence()) if self.open_ended else self.test.p
 
     @property
@@ -219,6 +235,14 @@ def compare(
     both = tuple(seed for seed in one if seed in other)
     counted, fewer = sum(int(each.keep.sum()) for each in sets), min(len(one), len(other))
     contrast = Contrast(*names, kind, fewer, counted, bool(both), both, question=question)
+    common = [one.index(seed) for seed in both], [other.index(seed) for seed in both]
+    if question == Question.NEW_RUNS_SAME_ITEMS:
+        resolution = float(np.mean([each.ours["resolution"][0, 0] for each in sets]))
+        ours, theirs = (
+            np.mean([side["value"][:, 0] for side in sides], axis=0)
+            for sides in ([each.ours for each in sets], [each.theirs for each in sets])
+        )
+        return compare_runs(contrast, ours, theirs, common, resolution)
     for each in sets:
         contrast, metric = _check_same_question(contrast, metric, each)
         if contrast.not_comparable and each.ours.items != each.theirs.items:
@@ -227,8 +251,27 @@ def compare(
         (measure(metric, each.ours, each.keep, each.clusters), measure(metric, each.theirs, each.keep, each.clusters))
         for each in sets
     ]
-    common = [one.index(seed) for seed in both], [other.index(seed) for seed in both]
     return _compare_sums(contrast, sums, common, any(each.clusters is not None for each in sets))
+
+
+def compare_runs(contrast: Contrast, ours: Array, theirs: Array, common: Common, resolution: float) -> Contrast:
+    """One number per run [run]. Where there are no others, the mean of ours is compared with `contrast.level`."""
+    counts = len(ours), len(theirs)
+    level = float(theirs.mean()) if len(theirs) else contrast.level or 0.0
+    test = None
+    if min(counts) > 1 or (contrast.threshold and len(ours) > 1):
+        test = runs_t(ours if len(theirs) else ours - level, theirs, common, resolution)
+    return replace(
+        contrast,
+        seeds=min(count for count in counts if count),
+        items=0,
+        paired=test is not None and test.paired,
+        runs=counts,
+        question=Question.NEW_RUNS_SAME_ITEMS,
+        difference=float(ours.mean()) - level,
+        test=test,
+        level=level,
+    )
 
 
 def _check_same_question(contrast: Contrast, metric: str, scored: Scored) -> tuple[Contrast, str]:
@@ -367,6 +410,8 @@ def p_equivalent(contrast: Contrast, margin: float) -> float:
     answers also need enough items to have seen rare ones."""
     test = contrast.test
     assert test is not None
+    if contrast.threshold:
+        return 1.0
     p = test.p_above(margin - abs(test.difference))
     if contrast.open_ended:
         p = 1.0
@@ -404,7 +449,7 @@ def decide(
     if contrast.not_comparable:
         return Decision(VerdictKind.NOT_COMPARABLE, contrast.not_comparable)
     test, family = contrast.test, max(1, family)
-    planned = test is not None and test.varies and not contrast.open_ended
+    planned = test is not None and test.varies and not (contrast.open_ended or contrast.threshold)
     detectable = detectable_range(test, alpha / family) if test is not None and planned else None
     undecided = Decision(VerdictKind.UNDECIDED, detectable=detectable)
     if reasons := _too_little(contrast):
@@ -426,7 +471,7 @@ def decide(
 def _too_little(contrast: Contrast) -> tuple[Reason, ...]:
     """Why nothing may be claimed, whatever the p-value."""
     test = contrast.test
-    fewest = 2 if contrast.open_ended else FEWEST_SEEDS
+    fewest = 2 if contrast.open_ended or contrast.threshold else FEWEST_SEEDS
     if contrast.question != Question.CHECKPOINTS and contrast.seeds < fewest:
         return (Reason(ReasonCode.TOO_FEW_SEEDS, f"a verdict needs {fewest} seeds"),)
     if test is None or (test.item is not None and test.effective < FEWEST_UNITS - 0.5):
@@ -448,6 +493,7 @@ def share_seed_variance(contrasts: Sequence[Contrast]) -> list[Contrast]:
     for metric in dict.fromkeys(each.metric.name for each in contrasts):
         own = {n: each for n, each in shared.items() if each.metric.name == metric}
         tests = {n: each.test for n, each in own.items() if each.test and each.test.seed and each.test.seed.variance}
+        tests = {n: test for n, test in tests.items() if not own[n].threshold}
         if len(tests) < 2:
             continue
         aligned = len({own[n].common for n in tests}) == 1

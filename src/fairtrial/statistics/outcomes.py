@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 
 import numpy as np
@@ -124,6 +126,9 @@ class TaskOutcomes:
     unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
     question: Question = Question.NEW_RUNS  # of checkpoints, one network of each: only about new items
     endpoint: str | None = None  # the test set that decides; None: the mean of all
+    primary: bool = True  # whether it is judged; else it is exploratory
+    level: float = ALPHA  # the share of false alarms of a single look
+    threshold: tuple[str, float] | None = None  # its name and the score that the mean of a variant's runs must beat
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
     open_ended: bool = False  # it may be judged after any seed
     training: Mapping[str, Mapping[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
@@ -164,7 +169,7 @@ class TaskOutcomes:
     @property
     def alpha(self) -> float:
         """The share of false alarms that this look may have."""
-        return ALPHA if self.look is None else self.look.alpha
+        return self.level if self.look is None else self.look.alpha
 
     @property
     def digest(self) -> str:
@@ -212,6 +217,80 @@ METRICS = {
 
 
 LANGUAGE = ("perplexity", "bits per byte")
+TIMES = frozenset("time runtime seconds ms latency duration memory".split())
+LESS = TIMES | frozenset(
+    "loss nll perplexity ppl error errors err wer cer ter bpb bpc bits mse rmse mae mape brier distance toxicity"
+    " regret ece divergence kl fid mistakes cost".split()
+)
+MORE = frozenset(
+    "acc accuracy f bleu rouge chrf score auc auroc auprc correct exact em match reward return precision recall mcc"
+    " map ndcg mrr pass solved success win wins likelihood logprob kappa iou spearman pearson psnr ssim".split()
+)
+
+
+def direction_of(name: str) -> bool | None:
+    """Whether more is better, by the words of a metric's name; None: it does not say.
+
+    >>> [direction_of(name) for name in ("val_loss", "bits_per_byte", "macro-F1", "brier_score", "testAcc", "final")]
+    [False, False, True, False, True, None]
+    """
+    words = name_words(name)
+    if words & LESS or {"negative", "likelihood"} <= words or any(word.endswith(("loss", "ppl")) for word in words):
+        return False
+    return True if words & MORE or any(word.endswith(("acc", "score")) for word in words) else None
+
+
+def name_words(name: str) -> set[str]:
+    """`valLoss`, `val_loss` and `val-loss@5` have the words val and loss."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", name)
+    return set(re.findall("[a-z]+", apart.lower()))
+
+
+def metric_named(name: str, higher: bool | None = None, *, ask: bool = True, points: bool = False) -> Metric:
+    """`higher`: whether more is better, where that was said; `ask`: refuse a name that does not tell; `points`: an
+    accuracy is one of whole runs."""
+    known = METRICS.get("accuracy" if points and name == "acc" else name)
+    if higher is None:
+        higher = known.higher_is_better if known else direction_of(name)
+    if higher is None and ask:
+        what = f"it is not known whether a higher or a lower {name or 'value'} is better"
+        raise BadInput(what, "say --lower-is-better or --higher-is-better, in Python higher_is_better=False or True")
+    if known:
+        return replace(known, higher_is_better=higher is not False)
+    if points and higher and name_words(name) & {"acc", "accuracy"}:
+        return Metric(f"accuracy ({name})", "points", True)
+    return Metric(name or "score", name or "score", higher is not False)
+
+
+def run_values(metric: Metric, scores: Array, digit: float, every: Array) -> tuple[Array, float]:
+    """Scores of runs in the metric's unit (points; logarithms of perplexities), and what their last digit is there.
+    `every`: all scores, which tell whether an accuracy is a share."""
+    if metric.in_percent:
+        if (every <= 0).any():
+            raise BadInput("perplexity must be above 0")
+        return np.log(scores), digit / float(every.min())
+    factor = 100.0 if metric.in_points and float(every.max()) <= 1 else 1.0
+    return factor * scores, factor * digit
+
+
+def last_digit(cell: str | None) -> float:
+    """`3.280` -> 0.001"""
+    try:
+        exponent = Decimal(cell or "0").as_tuple().exponent
+    except ArithmeticError:
+        return 1.0
+    return 10.0**exponent if isinstance(exponent, int) else 1.0
+
+
+def numbers_of(given: object, name: str) -> Array:
+    """An array of numbers, whatever holds them."""
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:  # lists of different lengths
+        raise BadInput(f"{name} holds rows of different lengths", "give the same items for every seed") from error
+    if array.dtype.kind not in "biuf" or not array.size:
+        raise BadInput(f"{name} must hold numbers: {str(given)[:60]}")
+    return array
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from fairtrial.results.values import (
     Comparison,
     InterimLook,
     Interval,
-    Metric,
+    Question,
     Reason,
     ReasonCode,
     Score,
@@ -33,6 +33,7 @@ from fairtrial.statistics.comparison import (
     Decision,
     Scored,
     compare,
+    compare_runs,
     compare_values,
     decide_family,
     margin_for,
@@ -42,14 +43,17 @@ from fairtrial.statistics.comparison import (
     subsets,
 )
 from fairtrial.statistics.crossed import Array, Counts, Mask, wilson
-from fairtrial.statistics.multiplicity import Look, Terms, benjamini_hochberg, expected_bias, holm, next_look
+from fairtrial.statistics.multiplicity import ALPHA, Look, Terms, benjamini_hochberg, expected_bias, holm, next_look
 from fairtrial.statistics.outcomes import (
     LEAST,
-    METRICS,
     SetOutcomes,
     TaskOutcomes,
     describe_set,
+    last_digit,
+    metric_named,
     not_learned,
+    numbers_of,
+    run_values,
 )
 
 # further metrics that are never judged, and the array that each is made of
@@ -90,7 +94,7 @@ def judge_study(
     following = None if look is None else next_look(look)
     return Verdict(
         name=name,
-        baseline=next(iter(tasks.values())).baseline,
+        baseline=next(iter(judged.values())).baseline,
         tasks=judged,
         sentences=(*first, *rest),
         until_clear=look is not None,
@@ -112,13 +116,18 @@ class TaskComparisons:
         if task.endpoint is not None and task.endpoint not in task.sets:
             raise BadInput(f"no test set is called {task.endpoint!r}", f"test sets: {', '.join(task.sets)}")
         counts = {name: task.variants[task.baseline][name].items for name in task.sets}
+        runs = task.question == Question.NEW_RUNS_SAME_ITEMS
         self.sets = {
-            name: describe_set(task.status.get(name), items, task.contexts.get(name)) for name, items in counts.items()
+            name: describe_set(task.status.get(name), 0 if runs else items, task.contexts.get(name))
+            for name, items in counts.items()
         }
         self.decisive = {name: test_set.subset for name, test_set in self.sets.items()}
         self.masks: Masks = {name: subsets(task.status.get(name), items) for name, items in counts.items()}
         self.unlearned = _unlearned(task)
-        self.contrasts = [self.primary(variant) for variant in task.others if self.sets_of(variant)]
+        self.compared = [self.primary(variant) for variant in task.others if self.sets_of(variant)]
+        if task.threshold is not None:
+            self.compared = [self.versus_threshold(variant, *task.threshold) for variant in task.variants]
+        self.contrasts = self.compared if task.primary else []
 
     def sets_of(self, variant: str) -> list[str]:
         """The test sets that decide on a variant."""
@@ -144,6 +153,16 @@ class TaskComparisons:
         if len(unlearned) == 2:
             contrast = contrast.but(ReasonCode.NEITHER_LEARNED, "neither model has learned the task")
         return replace(contrast, open_ended=self.task.open_ended)
+
+    def versus_threshold(self, variant: str, title: str, threshold: float) -> Contrast:
+        names = self.sets_of(variant)
+        own = [self.task.variants[variant][name] for name in names]
+        values, resolution = np.mean([each["value"][:, 0] for each in own], axis=0), own[0]["resolution"][0, 0]
+        test_set = names[0] if len(names) == 1 else f"mean of {len(names)} test sets"
+        contrast = Contrast(
+            variant, title, test_set, "all", self.task.kind, 0, 0, False, threshold=True, level=threshold
+        )
+        return compare_runs(contrast, values, values[:0], ((), ()), float(resolution))
 
     def contrast(self, variant: str, test_set: str, subset: str, metric: str = "") -> Contrast:
         return self._compared(variant, test_set, subset, [test_set], metric)
@@ -241,7 +260,7 @@ def task_verdict(posed: TaskComparisons, comparisons: tuple[Comparison, ...]) ->
     task = posed.task
     seeds = {seed for by_set in task.variants.values() for outcomes in by_set.values() for seed in outcomes.seeds}
     return TaskVerdict(
-        baseline=task.baseline,
+        baseline=task.baseline if task.threshold is None else task.threshold[0],
         metric=task.kind,
         margin=margin_for(task.metric, task.least_difference, task.variants[task.baseline][task.sets[0]]),
         seeds=tuple(sorted(seeds)),
@@ -296,10 +315,13 @@ def judge_arrays(
     names: tuple[str, str] = ("ours", "theirs"),
 ) -> Comparison:
     """One comparison of arrays [seed item] from anywhere, by the rules of a study."""
-    one, other = (np.atleast_2d(np.asarray(side)) for side in (ours, theirs))
-    if one.ndim != 2 or one.shape != other.shape:
+    one, other = (numbers_of(side, name) for side, name in zip((ours, theirs), names, strict=True))
+    if one.ndim == 1 and other.ndim == 1:
+        hint = "for one score per run use ft.compare_runs(ours, theirs); a single seed is [[...]]"
+        raise BadInput("a flat list does not say whether its numbers are seeds or items", hint)
+    if one.ndim != 2 or other.ndim != 2 or one.shape[1] != other.shape[1]:
         message = f"{names[0]} has the shape {one.shape} and {names[1]} {other.shape}; both must be [seed item]"
-        raise BadInput(message, "score the same items with the same number of seeds")
+        raise BadInput(message, "score the same items on both sides")
     right = all(
         side.dtype == bool or (side.dtype.kind in "iu" and np.isin(side, (0, 1)).all()) for side in (one, other)
     )
@@ -308,16 +330,47 @@ def judge_arrays(
         raise BadInput(
             "accuracy is judged from right and wrong answers", "give arrays of True and False, or of 0 and 1"
         )
-    known = METRICS.get(metric)
-    if higher_is_better is None:
-        higher_is_better = known is None or known.higher_is_better
-    kind = Metric(metric, known.unit if known else metric, higher_is_better)
+    kind = metric_named(metric, higher_is_better)
     one, other = (side.astype(float) * (100 if metric == "accuracy" else 1) for side in (one, other))
     clusters = None if groups is None else np.asarray(groups)
-    sizes = None if weights is None else np.asarray(weights, float)
+    sizes = None if weights is None else numbers_of(weights, "weights").astype(float)
     check_arrays(one, other, clusters, sizes)
     contrast = compare_values(names, kind, one, other, clusters, sizes)
-    (judged,) = judge_contrasts([contrast], [LEAST.get(metric, 0.0) if margin is None else margin], Terms(), {})
+    return judge_one(contrast, margin)
+
+
+def judge_runs(
+    ours: ArrayLike,
+    theirs: ArrayLike,
+    seeds: tuple[Sequence[object] | None, Sequence[object] | None] = (None, None),
+    metric: str = "score",
+    higher_is_better: bool | None = None,
+    margin: float | None = None,
+    names: tuple[str, str] = ("ours", "theirs"),
+    alpha: float = ALPHA,
+) -> Comparison:
+    """Two groups of runs, one number per run. Runs of the same seed are paired."""
+    sides = [numbers_of(side, name).astype(float) for side, name in zip((ours, theirs), names, strict=True)]
+    for side, name, own in zip(sides, names, seeds, strict=True):
+        if side.ndim != 1 or not np.isfinite(side).all():
+            hint = "for one score per test item use ft.compare"
+            raise BadInput(f"{name} must be a flat list of finite numbers, one per run", hint)
+        if own is not None and (len(own) != len(side) or len(set(own)) < len(own)):
+            raise BadInput(f"{name} has {len(side)} runs, so it takes as many seeds, each of them once")
+    kind, every = metric_named(metric, higher_is_better, points=True), np.concatenate(sides)
+    digit = min(last_digit(repr(score)) for score in every.tolist())
+    one, other = (run_values(kind, side, digit, every)[0] for side in sides)
+    first, second = (list(own or ()) for own in seeds)
+    both = [seed for seed in first if seed in second]
+    common = [first.index(seed) for seed in both], [second.index(seed) for seed in both]
+    contrast = Contrast(*names, "", "all", kind, 0, 0, False, tuple(range(len(both))))
+    return judge_one(compare_runs(contrast, one, other, common, run_values(kind, one, digit, every)[1]), margin, alpha)
+
+
+def judge_one(contrast: Contrast, margin: float | None, alpha: float = ALPHA) -> Comparison:
+    if margin is None:
+        margin = LEAST.get("accuracy" if contrast.metric.is_accuracy else contrast.metric.name, 0.0)
+    (judged,) = judge_contrasts([contrast], [margin], Terms(alpha), {})
     return judged
 
 
@@ -326,12 +379,12 @@ def check_arrays(one: Array, other: Array, clusters: Counts | None, weights: Arr
     if clusters is not None and clusters.shape != (items,):
         raise BadInput(f"groups has the shape {clusters.shape}", f"give one group for each of the {items:,} items")
     if weights is not None:
-        if weights.shape not in ((items,), one.shape):
+        if weights.shape not in ((items,), one.shape) or (weights.ndim == 2 and one.shape != other.shape):
             raise BadInput(f"weights has the shape {weights.shape}", f"give one weight for each of the {items:,} items")
         if not (np.isfinite(weights).all() and (weights >= 0).all() and np.atleast_2d(weights).any(1).all()):
             raise BadInput("weights must be finite, not negative, and not all zero")
-    counted = np.ones(one.shape, bool) if weights is None else np.broadcast_to(weights > 0, one.shape)
-    if not all(np.isfinite(side[counted]).all() for side in (one, other)):
+    counted = np.True_ if weights is None else weights > 0
+    if not all(np.isfinite(side[np.broadcast_to(counted, side.shape)]).all() for side in (one, other)):
         raise BadInput(
             "some values are missing or infinite", "leave such items out on both sides, or give them weight 0"
         )
@@ -416,6 +469,7 @@ def as_comparison(contrast: Contrast) -> Comparison:
         reasons=contrast.not_comparable,
         difference=Interval(difference, low, high),
         p=contrast.p,
+        runs=contrast.runs,
         effective_items=None if test is None else test.effective,
         alike=1.0 if test is None else test.alike,
         scores=scores,
@@ -447,8 +501,8 @@ def with_details(comparison: Comparison, contrast: Contrast) -> Comparison:
 
 def _explored(posed: TaskComparisons) -> tuple[Comparison, ...]:
     """Each test set by itself, other subsets and other metrics: for ideas, not for claims; q-values over all."""
-    task, contrasts = posed.task, list[Contrast]()
-    for variant in task.others:
+    task, contrasts = posed.task, list[Contrast]() if posed.task.primary else [*posed.compared]
+    for variant in task.others if task.threshold is None else ():
         primary = posed.sets_of(variant)
         for name in task.variants[variant]:
             chosen, masks = posed.decisive[name], posed.masks[name]
@@ -458,7 +512,7 @@ def _explored(posed: TaskComparisons) -> tuple[Comparison, ...]:
                 known = task.variants[variant][name].arrays
                 ways += [(chosen, metric) for metric, needs in EXPLORED.get(task.metric, {}).items() if needs in known]
             contrasts += [posed.contrast(variant, name, *way) for way in ways]
-    p = {each: each.test.p for each in contrasts if each.test and not each.not_comparable}
+    p = {each: each.p or 0.0 for each in contrasts if each.test and not each.not_comparable}
     q = dict(zip(p, benjamini_hochberg(list(p.values())), strict=True))
     return tuple(replace(as_comparison(each), q=q.get(each)) for each in contrasts)
 
@@ -466,7 +520,7 @@ def _explored(posed: TaskComparisons) -> tuple[Comparison, ...]:
 def _best_of(posed: TaskComparisons) -> BestOf | None:
     """Expected lead of the luckiest variant."""
     tests = [each.test for each in posed.contrasts if each.test and not each.not_comparable]
-    bias = expected_bias(tests, len(tests) + 1)
+    bias = None if posed.task.threshold else expected_bias(tests, len(tests) + 1)
     if bias is None or not math.isfinite(bias):
         return None
     return BestOf(len(tests) + 1, posed.contrasts[0].test_set, bias)
