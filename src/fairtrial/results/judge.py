@@ -22,7 +22,7 @@ from fairtrial.statistics.outcomes import LEAST, METRICS, SetOutcomes, TaskOutco
 from fairtrial.statistics.verdict import judge_study
 
 NAMED = 5  # missing items, or copies, that are named
-SAME = 3  # numbers that are equal to the last digit by no chance
+SAME = 10  # different numbers that two runs have in common by no chance
 ACCURACIES = ("acc", "accuracy", "correct", "is_correct")
 CHECKPOINTS = (
     "No training seeds were given, so this is the smaller question: do these very checkpoints differ on new items? It"
@@ -479,7 +479,8 @@ def copied(rows: Rows, run: Column, order: Counts, last: Mask) -> tuple[Mask, li
         ends, whose = own[last[own]], int(variant[own[0]])
         count, digit = len(finals[whose]), float(rows.digits[ends[0]])
         fine = 25 * count * (count - 1) * digit < max(usual, spread[whose])  # chance repeats it in less than 1%
-        keys: list[tuple[int | None, bytes]] = [(None, value[own].tobytes())] if len(own) >= SAME else []
+        long = len(np.unique(value[own])) >= SAME and digit < max(usual, spread[whose])
+        keys: list[tuple[int | None, bytes]] = [(None, value[own].tobytes())] * long
         if fine or digit < 1e-9 * abs(value[ends[0]]):
             keys.append((whose, np.stack([step[ends], value[ends]]).tobytes()))
         twins = [seen.setdefault(key, int(ends[0])) for key in reversed(keys)]

@@ -237,7 +237,8 @@ def direction_of(name: str) -> bool | None:
     words = name_words(name)
     if words & LESS or {"negative", "likelihood"} <= words or any(word.endswith(("loss", "ppl")) for word in words):
         return False
-    return True if words & MORE or any(word.endswith(("acc", "score")) for word in words) else None
+    more = words & MORE or any(word.endswith(("acc", "score")) or word.startswith("rouge") for word in words)
+    return True if more else None
 
 
 def name_words(name: str) -> set[str]:
