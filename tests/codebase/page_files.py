@@ -106,6 +106,12 @@ def write_results() -> None:
     for name, columns in (("results", "seed item variant value"), ("scores", "seed item network solved")):
         with Path(f"{name}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([columns.split(), *rows])
+    runs = [
+        f"{name},{seed},{3.27 + 0.01 * at + seed / 1000}"
+        for at, name in enumerate(("muon", "adamw"))
+        for seed in range(5)
+    ]
+    Path("runs.csv").write_text("\n".join(["variant,seed,val_loss", *runs]) + "\n")
     Path("logs").mkdir()
     for name in ("one", "two"):
         header = {"version": 2, "status": "success", "eval": {"task": "caps", "model": name}}
