@@ -95,6 +95,9 @@ class StudyOptions:
     stop: Stop | None = None  # asked now and then; Ctrl-C where it is None
 
 
+THOROUGH = 20.0  # times as long
+
+
 def train(
     task: str | Path | Recipe,
     data: DataLike = None,
@@ -646,36 +649,37 @@ def audit(
     target: Any = None,
     *,
     model: Any = None,
+    scorer: str | None = None,
     task: str | None = None,
-    kind: str = "",
     vocabulary: int | None = None,
-    length: int | None = None,
-    classes: int | None = None,
     plugins: Sequence[Source] = (),
     bf16: bool = False,
+    thorough: bool = False,
     time_limit: str = "5m",
     quiet: bool = False,
     **fields: Any,
 ) -> Audit:
     """Does it cheat? Check that a variant sees no future, padding or other batch items.
 
-    Its own claims (such as "by distance alone") are checked, too.
+    Its own claims (such as "by distance alone") are checked, too. A record is asked on its own text, and about the
+    scores that it reports.
 
     Args:
         target (PART|RECIPE.toml|RECORD): A part (rope), a recipe file (TOML), or a record's folder, which keeps the
             result. In Python also a part's class, a recipe, a run, or a torch module.
         model (MODEL): A network of your own instead: FILE.py:FUNCTION, hf:CLASS, x-transformers:Decoder. The file's
             code is run. In Python also a function that builds a torch module.
+        scorer (FILE.py:FUNCTION): A function instead that scores tokens or a text by log-probabilities. The file's code
+            is run.
         task: Audit the model as a language model (lm) or a classifier (classify).
-        kind: Of a torch module: 'causal' or 'classifier'.
-        vocabulary: Of a torch module: the number of its tokens.
-        length: Of a torch module: the most tokens that it reads.
-        classes: Of a torch module: the number of its classes.
+        vocabulary: The number of tokens, of a torch module or of a scorer that takes tokens.
         plugins: A Python file that adds your own parts.
         bf16: Audit under autocast to bfloat16, too.
+        thorough: Ask random questions twenty times as long.
         time_limit (TIME): What is not reached within it is not tested, and the audit has not passed.
         quiet: Show no progress.
-        fields: Fields of the recipe in which a model is built; what a torch module declares: `pads="left"`.
+        fields: Fields of the recipe in which a model is built. Of a torch module: kind ("causal" or "classifier"),
+            length, classes, and what it declares: `pads="left"`.
 
     >>> ft.audit("none").passed
     True
@@ -685,32 +689,33 @@ def audit(
     from fairtrial.plugins import load_files
     from fairtrial.results.audit import Audit
 
-    limit = TimeLimit(read_time(time_limit))
+    if scorer is not None:
+        from fairtrial.audit.scorer import audit_scorer
+
+        return Audit(scorer, tuple(audit_scorer(scorer, vocabulary)))
+    how: Any = {"bf16": bf16, "patience": THOROUGH if thorough else 1.0, "limit": TimeLimit(read_time(time_limit))}
     load_files(map(Path, plugins))
     with progress_bar(quiet) as bar:
+        how["on_progress"] = bar.advance
         if is_module(target):
             from fairtrial.audit.subject import plan_of_module
 
-            sizes = {"vocabulary": vocabulary, "length": length, "classes": classes}
-            plan = plan_of_module(target, kind, sizes, fields)
-            findings = audit_module(plan, bf16=bf16, limit=limit, on_progress=bar.advance)
-            return Audit(type(target).__name__, tuple(findings))
+            sizes = {"vocabulary": vocabulary, **{name: fields.pop(name, None) for name in ("length", "classes")}}
+            plan = plan_of_module(target, fields.pop("kind", ""), sizes, fields)
+            return Audit(type(target).__name__, tuple(audit_module(plan, **how)))
         builder = model if model is not None else target if is_builder(target) else None
-        sizes = {"vocabulary": vocabulary, "classes": classes} | ({} if builder is not None else {"length": length})
-        if given := [name for name, value in sizes.items() if value is not None] + [*fields] * (builder is None):
+        given = [*fields] * (builder is None) + ["vocabulary"] * (vocabulary is not None)
+        if given:
             raise BadInput(f"{', '.join(given)}: these options apply only to a torch module", "its builder declares it")
         if builder is not None:
             choice, files = chosen_model(builder)
-            one_of("task", chosen := task or task_of_model(choice, kind), ("lm", "classify"))
+            one_of("task", chosen := task or task_of_model(choice, fields.pop("kind", "")), ("lm", "classify"))
             load_files(map(Path, files))
-            fields |= {} if length is None else {"length": length}
             recipe = recipe_of(chosen, None, None, fields | {"model": choice, "name": choice.name})
-            findings = audit_target(recipe, bf16=bf16, limit=limit, on_progress=bar.advance)
-            return Audit(choice.name, tuple(findings))
+            return Audit(choice.name, tuple(audit_target(recipe, **how)))
         chosen_target = target_of(target)
         name = chosen_target if isinstance(chosen_target, str) else chosen_target.name
-        findings = audit_target(chosen_target, bf16=bf16, limit=limit, on_progress=bar.advance)
-        return Audit(name, tuple(findings))
+        return Audit(name, tuple(audit_target(chosen_target, **how)))
 
 
 def is_builder(target: Any) -> bool:

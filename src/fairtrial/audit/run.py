@@ -162,6 +162,7 @@ def audit_plan(
     runs: RepeatedRuns | None,
     *,
     bf16: bool = False,
+    patience: float = 1.0,
     text: probe.Text | None = None,
     limit: TimeLimit = UNLIMITED,
     on_finding: OnFinding = ignore,
@@ -169,7 +170,7 @@ def audit_plan(
 ) -> list[Finding]:
     try:
         with limit.within():
-            subject = replace(subject_of(plan, bf16=bf16), text=text)
+            subject = replace(subject_of(plan, bf16=bf16), text=text, patience=patience)
     except FairtrialError:
         raise
     except OutOfTime:
@@ -189,11 +190,12 @@ def audit_target(
     on_finding: OnFinding = ignore,
     *,
     bf16: bool = False,
+    patience: float = 1.0,
     limit: TimeLimit = UNLIMITED,
     on_progress: OnProgress = ignore,
 ) -> list[Finding]:
-    """Audit a part, a recipe, a recipe file or the folder of a record, which keeps its passport."""
-    how: Any = {"on_finding": on_finding, "limit": limit, "on_progress": on_progress}
+    """Audit a part, a recipe, a recipe file or the folder of a record, which keeps what is found."""
+    how: Any = {"on_finding": on_finding, "limit": limit, "on_progress": on_progress, "patience": patience}
     if isinstance(what, Recipe):
         load_code(what)
         return audit_plans([plan_of_recipe(what)], bf16=bf16, **how)
@@ -208,12 +210,14 @@ def audit_target(
     return audit_target(read_part(what), bf16=bf16, **how)
 
 
-def audit_record(record: Record, *, bf16: bool = False, only: Sequence[str] = (), **how: Any) -> Passport:
+def audit_record(
+    record: Record, *, bf16: bool = False, patience: float = 1.0, only: Sequence[str] = (), **how: Any
+) -> Passport:
     """A trained network on its own text, which keeps what is found: the real vocabulary, rows as they are trained on,
     the batches of training and scoring, and the scores that it reports."""
     with record.hold():  # refused as busy where it is being written, before any work is done
         record.result  # noqa: B018  (refuses a record that is not finished)
-        subject = replace(subject_of_record(record), bf16=bf16)
+        subject = replace(subject_of_record(record), bf16=bf16, patience=patience)
         try:
             prepared = prepare_like(record)
             subject = replace(subject, text=probe.Text.of(prepared), trained=(record, prepared))

@@ -21,18 +21,18 @@ from fairtrial.errors import BadInput, HelperDied
 from fairtrial.typed import unstructure
 
 PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
-OF_MODULES = ["kind", "vocabulary", "length", "classes"]
 
 
-@command("audit", api.audit, "Judge", "audit alibi", arguments=["target"], hidden=OF_MODULES)
+@command("audit", api.audit, "Judge", "audit alibi", arguments=["target"])
 def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)] = None, json: Json = False) -> None:
     """Exits with 1 if a check fails. To audit a data set, see `fairtrial data audit`."""
     if data is not None:
         raise BadInput("this audits a network, not data", f"to audit a data set: fairtrial data audit --data {data}")
-    target, model = call.given.get("target"), call.given.get("model")
-    if (target is None) == (model is None):
-        hint = "fairtrial audit rope, fairtrial audit RECORD, or fairtrial audit --model FILE.py:build"
-        raise BadInput("nothing to audit was named" if target is None else "--model is what is audited", hint)
+    target, model, scorer = (call.given.get(name) for name in ("target", "model", "scorer"))
+    if sum(each is not None for each in (target, model, scorer)) != 1:
+        hint = "fairtrial audit rope, audit RECORD, audit --model FILE.py:build, or audit --scorer FILE.py:score"
+        named = any(each is not None for each in (target, model, scorer))
+        raise BadInput("one thing is audited at a time" if named else "nothing to audit was named", hint)
     if model is None and ("task" in call.given or call.fields):
         raise BadInput("--task and --set apply to --model only")
     from fairtrial.finding import Passport

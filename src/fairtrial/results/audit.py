@@ -61,7 +61,7 @@ class Audit(Result):
         if self.data:
             sections = [describe_data(each) for each in self.data.values()]
             return Description(sections=sections)
-        titles = {"classify": "in an encoder", "lm": "in a decoder", "": ""}
+        titles = {"classify": "in an encoder", "lm": "in a decoder", "scorer": "", "": ""}
         tables = (findings_table(title, [f for f in self.findings if f.task == task]) for task, title in titles.items())
         return Description((f"{self.what}: {summary(self.findings)}",), [table for table in tables if table.rows])
 
