@@ -42,6 +42,16 @@ def test_answers_that_never_differ_are_equivalent_if_there_are_enough(items: int
     assert (ft.compare(same, same).verdict == VerdictKind.EQUIVALENT) == equivalent
 
 
+def test_groups_of_many_items_are_not_taken_for_single_answers() -> None:
+    """34 groups of 25 items each, alike within a group by chance only: the doubt is that of 850 items."""
+    chance = np.random.default_rng(6)
+    ours, theirs = chance.random((2, 5, 850)) < 0.85
+    ends = ft.compare(ours, theirs, np.arange(850) // 25).difference
+    assert ends.low is not None
+    assert ends.high is not None
+    assert ends.high - ends.low < 8
+
+
 def test_scores_that_never_vary_decide_nothing() -> None:
     judged = ft.compare(np.full((5, 40), 2.0), np.full((5, 40), 1.0), metric="score")
     assert judged.verdict == VerdictKind.UNDECIDED

@@ -336,7 +336,7 @@ def _compare_sums(contrast: Contrast, sums: Sequence[tuple[Sums, Sums]], common:
         contrast,
         paired=contrast.paired if test is None else test.paired,
         difference=float(by_unit.mean()),
-        test=_with_doubt(test, contrast.metric) if test else None,
+        test=_with_doubt(test, contrast) if test else None,
         by_unit=by_unit,
         sizes=sizes,
         level=float(np.mean([each.mean() for each in levels])),
@@ -353,13 +353,13 @@ def _endpoint(sums: Sequence[Sums]) -> Array:
     return np.concatenate([mean + units / (len(sums) * own.shape[1]) * (own - own.mean()) for own in values], axis=1)
 
 
-def _with_doubt(test: Crossed, metric: Metric) -> Crossed:
+def _with_doubt(test: Crossed, contrast: Contrast) -> Crossed:
     """Right and wrong answers that never vary look like certainty: they vary at least as if one more item had differed
-    (one of n + 2), and p is at least what a sign test says where all items differ."""
-    if not metric.is_accuracy or test.item is None:
+    (one of n + 2; one more group if none ever did), and p is at least what a sign test says where all units differ."""
+    if not contrast.metric.is_accuracy or test.item is None:
         return test
-    rare = 1 / (test.effective + 2)
-    least = 100**2 * rare * (1 - rare) / (test.effective + 2)
+    count = 2 + (contrast.items if test.item.variance else test.effective)
+    least = 100**2 * (1 / count) * (1 - 1 / count) / count
     item = replace(test.item, variance=max(least, test.item.variance))
     return replace(test, item=item, least_p=2 * 0.5**test.effective)
 
