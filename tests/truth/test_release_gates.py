@@ -45,9 +45,9 @@ def test_power_is_what_was_promised(name: str, points: float) -> None:
 @pytest.mark.parametrize("name", TEXT_WORLDS)
 def test_perplexities_too(name: str) -> None:
     for seeds, (alarms, _) in text_claims(TEXT_WORLDS[name], RUNS).items():
-        assert 0.015 <= alarms <= 0.06, f"{seeds} seeds"
+        assert 0.01 <= alarms <= 0.06, f"{seeds} seeds"
     for seeds, (_, coverage) in text_claims(TEXT_WORLDS[name], RUNS, 0.02).items():
-        assert 0.94 <= coverage <= 0.985, f"{seeds} seeds"
+        assert 0.94 <= coverage <= 0.99, f"{seeds} seeds"
 
 
 @pytest.mark.parametrize("name", ["A", "B"])
@@ -87,9 +87,9 @@ def test_the_need_gives_four_fifths_of_power(name: str, points: float) -> None:
 
 @pytest.mark.parametrize("name", GROUP_WORLDS)
 def test_groups_of_unequal_size_raise_no_more_alarms(name: str) -> None:
-    """Between 1.5 and 6.5%."""
+    """Between 1 and 6.5%."""
     for seeds, (alarms, _) in text_claims(GROUP_WORLDS[name], 2 * RUNS).items():
-        assert 0.015 <= alarms <= 0.065, f"{seeds} seeds"
+        assert 0.01 <= alarms <= 0.065, f"{seeds} seeds"
 
 
 @pytest.mark.parametrize("name", ["A", "B", "D"])

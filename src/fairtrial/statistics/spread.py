@@ -24,9 +24,10 @@ STEP = 0.08  # of a grid of log variances
 BINS = 256  # into which a distribution is gathered
 CERTAIN = 400  # degrees of freedom from which a variance is taken as known
 # what the seeds' variances of a study may be like: an inverse chi-square with so many degrees of freedom, a scale
-# relative to their geometric mean (log), and a share of variants that are exceptions, with a much wider spread (log)
+# relative to their geometric mean (log; many comparisons know it well, so steps are small near it), and a share of
+# variants that are exceptions, with a much wider spread (log)
 ALIKE = np.array([0.2, 0.5, 1, 2, 3, 4.5, 7, 11, 18, 30, 60, 1000])
-SCALES = np.linspace(-1.6, 2.4, 17)
+SCALES = np.array([-1.6, -1.1, -0.7, -0.4, -0.2, -0.1, -0.05, 0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.1, 1.5, 1.9, 2.4])
 EXCEPTIONS = np.array([0.03, 0.12, 0.35])
 EXCEPTION_SPREAD = 1.8
 EQUALLY_NOISY = 0.25  # squared correlation of two contrasts with one baseline, if all three are equally noisy
@@ -130,7 +131,7 @@ def share_variance(sources: Sequence[Source], dependence: float) -> list[tuple[A
     best = fit.max(2, keepdims=True)
     count = len(sources)
     independent = 1 / (1 / count + (1 - 1 / count) * dependence)
-    belief = best * (1 - dependence) + (fit - best) * (independent / count)
+    belief = best * (1 - dependence) + (fit - best) * (independent / count) + np.log(np.gradient(SCALES))
     belief = np.exp(belief - belief.max())
     belief /= belief.sum()
     mixed = np.einsum("aesc,aesx->cx", belief[..., None] / evidence, priors, optimize=True) * likelihood
