@@ -126,15 +126,14 @@ def metric_lead(metric: Metric) -> str:
 
 
 def difference_words(comparison: Comparison) -> str:
-    """`accuracy +0.7 points (95% interval -0.4 to +1.7, p = 0.20; 12 seeds, 750 items)`, `val_loss -0.035 (lower is
-    better; ...)`"""
+    """`accuracy +0.7 points (higher is better; 95% interval -0.4 to +1.7, p = 0.20; 12 seeds, 750 items)`"""
     estimate, metric = comparison.difference.estimate, comparison.metric
     if estimate is None:
         return ""
     inside, amount = [], f"{metric_lead(metric)}{change(metric.name, estimate)}"
     if metric.unit == metric.name != "bits per byte":  # a name that fairtrial does not know
         amount = f"{metric.name} {amount.removesuffix(f' {metric.name}')}"
-        inside.append("higher is better" if metric.higher_is_better else "lower is better")
+    inside.append("higher is better" if metric.higher_is_better else "lower is better")
     if ends := ends_words(comparison):
         inside.append(f"95% interval {ends}")
         if comparison.p_adjusted is not None:
