@@ -849,6 +849,17 @@ def compare_runs(
     Runs of the same seed are paired, if both groups have at least 4 seeds in common (a paired t-test); others are
     independent of one another (Welch's t-test). Better or worse takes 5 runs of each.
 
+    Args:
+        scores_a: One score of each run of the first group.
+        scores_b: One score of each run of the second group, which the first is compared with.
+        seeds_a: Seed of each run of the first group. Default: not known, so nothing is paired.
+        seeds_b: Seed of each run of the second group.
+        metric: Name of the score, which says whether less is better: val_loss, accuracy.
+        higher_is_better: Whether more is better. Default: by the metric's name.
+        margin: The least difference of interest.
+        names: What the two groups are called.
+        alpha: The share of false alarms that is allowed.
+
     >>> found = ft.compare_runs([3.271, 3.274, 3.272, 3.270, 3.273], [3.279, 3.281, 3.278, 3.280, 3.277, 3.280],
     ...                         metric="val_loss")
     >>> found.verdict.value, round(found.difference.estimate, 4), found.runs

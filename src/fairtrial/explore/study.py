@@ -188,8 +188,7 @@ def compared(library: Library, params: RequestParams, handle: JobHandle) -> Plai
     """Two variants on one test set, metric and subset: scores, difference, interval."""
     chosen = Chosen.read(library, params)
     found, test = chosen.contrast, chosen.contrast.test
-    low, high = test.interval() if test else (None, None)
-    least = chosen.least
+    interval, least = as_comparison(found).difference, chosen.least
     scores = {
         name: score_numbers(score(found.metric.name, outcomes, chosen.keep, chosen.clusters))
         for name, outcomes in zip((chosen.variant, chosen.against), chosen.outcomes, strict=True)
@@ -206,8 +205,8 @@ def compared(library: Library, params: RequestParams, handle: JobHandle) -> Plai
         "groups": found.groups,
         "seeds": found.seeds,
         "difference": found.difference,
-        "low": low,
-        "high": high,
+        "low": interval.low,
+        "high": interval.high,
         "p": test and test.p,
         "by_seed": test and test.by_seed,
         "shares": test and test.variance_shares,
