@@ -308,6 +308,16 @@ def test_the_plan_comes_first_and_a_dry_run_leaves_nothing(
     assert not (tmp_path / "study").exists()
 
 
+def test_a_large_family_is_asked_for_more_seeds(tiny_study: Callable[..., Study], tmp_path: Path, heard: Any) -> None:
+    run_study(tiny_study(seeds=6), tmp_path / "study", InProcess(), Options(dry_run=True), heard)
+    (plan,) = heard.of("plan")
+    small = structure(PlanSummary, {name: value for name, value in plan.items() if name != "event"})
+    large = replace(small, comparisons={"classify": 120})
+    assert any("take 10 seeds for more than 100 comparisons" in line for line in plan_lines(large))
+    assert not any("take 10 seeds" in line for line in plan_lines(small))
+    assert not any("take 10 seeds" in line for line in plan_lines(replace(large, seed_count=10)))
+
+
 PEEK = """
 from fairtrial import Part, part
 

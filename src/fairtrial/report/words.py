@@ -28,6 +28,7 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
         "tokens",
     ),
 }
+LARGE_FAMILY, SEEDS_OF_LARGE_FAMILIES = 100, 10  # measured: docs/statistics.md
 OTHER_VOCABULARIES = "Compare models with other vocabularies by bits per byte: they count every byte."
 
 
@@ -85,6 +86,11 @@ def plan_lines(plan: PlanSummary) -> list[str]:
         lines.append("open-ended: judged after any number of seeds; add seeds with --seeds and run it again")
     elif plan.seed_count < 5:
         lines.append("notice: fewer than 5 seeds get no verdict")
+    elif plan.seed_count < SEEDS_OF_LARGE_FAMILIES and max(plan.comparisons.values(), default=0) > LARGE_FAMILY:
+        lines.append(
+            f"notice: take {SEEDS_OF_LARGE_FAMILIES} seeds for more than {LARGE_FAMILY} comparisons: with fewer, a"
+            " study whose variants differ greatly in noise makes false claims more often than in 5% of cases"
+        )
     lines.append(f"folder: {plan.folder}")
     return lines
 
