@@ -39,6 +39,8 @@ def test_texts_names_and_pages_survive_a_system_that_is_not_utf8(tmp_path: Path)
     ]
     environment = {**os.environ, **LATIN, "PYTHONIOENCODING": "latin-1"}
     code = COMMANDS.format(commands=commands).encode("ascii", "backslashreplace").decode()
+    if subprocess.run([sys.executable, "-c", ""], env=environment, capture_output=True, check=False).returncode:
+        pytest.skip("Python itself does not start there: its own folder has letters that this encoding lacks")
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=False)
     told = done.stdout.decode("latin-1")
     assert done.returncode == 0, done.stderr.decode("latin-1")
