@@ -248,3 +248,11 @@ def test_a_threshold_is_a_one_sided_t_test_of_each_variant(fairtrial: Call, tmp_
 def test_mistakes_in_python_are_bad_input(call: Callable[[], object], words: str) -> None:
     with pytest.raises(ft.BadInput, match=words):
         call()
+
+
+@pytest.mark.parametrize("cell", ["x", "nan", "inf"])
+def test_a_broken_score_is_named_with_its_line(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(f"variant,seed,val_loss\na,0,3.2\na,1,{cell}\nb,0,3.1\nb,1,3.0\n")
+    with pytest.raises(ft.BadInput, match=r"runs\.csv:3: .*finite number"):
+        ft.verdict(path)

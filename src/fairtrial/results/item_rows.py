@@ -347,7 +347,8 @@ def score_columns(table: Table, names: Mapping[str, str], metrics: Sequence[str]
             meant = did_you_mean(lost[0], list(free))
             raise BadInput(f"no column is called {lost[0]!r}{meant}", f"numbers are in: {known}", path=table.source)
         return chosen
-    numbers = {name: column for name, column in free.items() if numeric(table, column)}
+    named = {name for name in free if likely_score(name)}  # one broken cell does not hide it: the cell is named later
+    numbers = {name: column for name, column in free.items() if numeric(table, column, 0.5 if name in named else 1.0)}
     for least in (2, 1, 0):  # a validation loss rather than a training loss or a time, and these rather than any number
         fitting = {name: column for name, column in numbers.items() if likely_score(name) >= least}
         if fitting:
@@ -368,9 +369,10 @@ def likely_score(name: str) -> int:
     return 1 if words & {"train", "training", *TIMES} else 2
 
 
-def numeric(table: Table, column: str) -> bool:
+def numeric(table: Table, column: str, share: float = 1.0) -> bool:
+    """Whether at least this share of its first cells are numbers."""
     cells = [cell for cell in map(text, table.columns[column][:1000]) if cell is not None]
-    return bool(cells) and all(math.isfinite(to_number(cell)) for cell in cells)
+    return bool(cells) and sum(math.isfinite(to_number(cell)) for cell in cells) >= share * len(cells)
 
 
 def distinct(table: Table, column: str) -> int:
