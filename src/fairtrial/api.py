@@ -544,7 +544,7 @@ def verify(
     folders = [folder_of(record) for record in records]  # type: ignore[arg-type]
     for folder in folders:
         if not folder.exists():
-            raise BadInput(f"{folder} is not there", "a record is a folder that `fairtrial train` wrote")
+            raise BadInput(f"{folder} does not exist", "a record is a folder that `fairtrial train` wrote")
     from fairtrial.plugins import load_files
     from fairtrial.results.audit import Verification
     from fairtrial.verification import Options, verify_folder
@@ -852,7 +852,7 @@ def compare_runs(
     Args:
         scores_a: One score of each run of the first group.
         scores_b: One score of each run of the second group, which the first is compared with.
-        seeds_a: Seed of each run of the first group. Default: not known, so nothing is paired.
+        seeds_a: Seed of each run of the first group. Without seeds, no runs are paired.
         seeds_b: Seed of each run of the second group.
         metric: Name of the score, which says whether less is better: val_loss, accuracy.
         higher_is_better: Whether more is better. Default: by the metric's name.

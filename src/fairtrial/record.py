@@ -71,7 +71,7 @@ class Record:
         hint = "a record is a folder that `fairtrial train` wrote"
         try:
             if not (folder / "trial.json").is_file():
-                found = "is not a record (it has no trial.json)" if folder.is_dir() else "is not there"
+                found = "is not a record (it has no trial.json)" if folder.is_dir() else "does not exist"
                 if (folder / "study.toml").is_file():
                     found, hint = (
                         "is a study, not a record",

@@ -3,7 +3,7 @@ https://arxiv.org/abs/1701.06538). With `top` = 1 the router's probability weigh
 Transformer (https://arxiv.org/abs/2101.03961); with more, the probabilities of the chosen sum to one, as in Mixtral
 (https://arxiv.org/abs/2401.04088). The first expert is the block's own layer. Experts are kept equally busy without a
 second loss: those with little load get a bonus when they are chosen, `balance` at each batch (Wang et al. 2024,
-https://arxiv.org/abs/2408.15664). The load of each expert over about the last hundred training batches is told."""
+https://arxiv.org/abs/2408.15664). The load of each expert over about the last hundred training batches is reported."""
 
 from __future__ import annotations
 

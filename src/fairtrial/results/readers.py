@@ -134,7 +134,7 @@ def places(what: str) -> list[tuple[Path, dict[str, str]]]:
             raise BadInput(what, HOW, path=path)
         return [(each, {}) for each in inside]
     if not path.is_file():
-        raise BadInput("is not there", HOW, path=path)
+        raise BadInput("does not exist", HOW, path=path)
     return [(path, {})]
 
 
