@@ -5,8 +5,8 @@
     python benchmarks/growth.py --study                    # only: 20 trials on 10^5 rows, what is not training
     python benchmarks/growth.py --scoring                  # only: scoring 10 MB beside training on it; curves
 
-Every command runs in a process of its own with an empty cache (and, where the table says so, once more with the cache
-that it left). Texts are pieces of three words of the embedded speeches in random order, so that words are as frequent
+Every command runs in a process of its own.
+Texts are pieces of three words of the embedded speeches in random order, so that words are as frequent
 as in real text and no long piece occurs twice. Prints Markdown; `--figure FILE.svg` draws it; `--log FILE.jsonl` keeps
 each measurement, so that the same command continues.
 """
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fairtrial.data import read
+from fairtrial.data.readers import read
 from fairtrial.recipe import Data, choose_recipe
 from fairtrial.report.plots import figure_bytes, our_look
 
@@ -73,14 +73,12 @@ def write_text(path: Path, megabytes: int, words: np.ndarray) -> None:
             written += file.write(pieces(words, 120, rng) + ".\n\n")
 
 
-def measure(words: list[str], cache: Path, until: str = "") -> dict[str, float]:
+def measure(words: list[str], until: str = "") -> dict[str, float]:
     """Seconds, processor's seconds and megabytes of one command; to the first line that begins with `until`."""
     begun, seconds = time.monotonic(), 0.0
     command = [sys.executable, "-P", *words]
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=os.environ | {"FAIRTRIAL_CACHE": str(cache)}
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         assert process.stdout is not None
         for line in process.stdout:
             if until and line.startswith(until):
@@ -98,14 +96,13 @@ def measure(words: list[str], cache: Path, until: str = "") -> dict[str, float]:
 
 
 def measurements(task: str, data: Path, workspace: Path) -> Iterator[tuple[str, dict[str, float]]]:
-    cache, fairtrial = workspace / "cache", ["-m", "fairtrial"]
+    fairtrial = ["-m", "fairtrial"]
     train = [*fairtrial, "train", task, "--data", str(data), "--steps", "50", "--json", "--out"]
-    yield "first step, cold", measure([*train, str(workspace / "cold")], cache, STEP)
-    yield "first step, cached", measure([*train, str(workspace / "cached")], cache, STEP)
+    yield "first step", measure([*train, str(workspace / "run")], STEP)
     audit = [*fairtrial, "audit", "--data", str(data), "--task", task, "--json"]
-    yield "data audit, cold", measure(audit, workspace / "another cache")
+    yield "data audit", measure(audit)
     for name in BASELINES[task]:
-        yield name, measure(["-c", BASELINE, task, str(data), name], cache)
+        yield name, measure(["-c", BASELINE, task, str(data), name])
 
 
 def study_share(words: np.ndarray, trials: int = 20, rows: int = 100_000) -> str:
@@ -117,8 +114,7 @@ def study_share(words: np.ndarray, trials: int = 20, rows: int = 100_000) -> str
         asked += ["--variants", "learned", "rope", "--seeds", trials // 2, "--out", workspace / "study"]
         begun, spent = time.monotonic(), Counter[str]()
         command = [sys.executable, "-P", *map(str, asked)]
-        cache = os.environ | {"FAIRTRIAL_CACHE": str(workspace / "cache")}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cache) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             for facts in map(json.loads, process.stdout):
                 if facts.get("event") == "done":

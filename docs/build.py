@@ -22,7 +22,7 @@ RESEARCH = HERE.parent / "research"
 # what functions and runs give, beside the public names
 RESULTS = {
     "description": ("Result", "Description", "Table"),
-    "results.records": ("Baselines", "Records", "Cache"),
+    "results.records": ("Baselines", "Records"),
     "results.power": ("Power",),
     "inspection.attention": ("AttentionMaps",),
     "inspection.look": ("LookResult",),

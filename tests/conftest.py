@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -39,13 +38,6 @@ POSIX = (
 
 
 progress.STATUS_AFTER_SECONDS = math.inf  # what a busy machine takes long for is not said between expected lines
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Nothing is cached in the user's home."""
-    place = tempfile.TemporaryDirectory(prefix="fairtrial-cache-")
-    os.environ["FAIRTRIAL_CACHE"] = place.name
-    config.add_cleanup(place.cleanup)
 
 
 @pytest.fixture(autouse=True)

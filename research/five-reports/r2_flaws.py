@@ -1,4 +1,4 @@
-"""What report r2's code does under the names of rotary positions and ALiBi, for the passport to catch.
+"""What report r2's code does under the names of rotary positions and ALiBi, for the leak audit to catch.
 
 The rotation takes its angle from the vector itself, so it knows no position. The slope of ALiBi is taken by the row of
 the batch, so a sentence is read otherwise when its batch mates change."""
@@ -14,7 +14,7 @@ from fairtrial.recipe import Shape
 
 @parts.add("rope-by-content")
 class RopeByContent(Part):
-    sees_order = relative = True  # what the report says of it, and what the passport finds untrue
+    sees_order = relative = True  # what the report says of it, and what the leak audit finds untrue
 
     def rotate(self, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
         return turned(q), turned(k)

@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FAIL, PASS = "FAIL", "PASS"
 SOURCE = Path(fairtrial.__file__).parents[1]
-SECONDS, TIME_LIMIT = 1800, "25m"  # for one passport, on a busy machine
+SECONDS, TIME_LIMIT = 1800, "25m"  # for one leak audit, on a busy machine
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
 SHAPE = ("shape.layers=2", "shape.width=32", "shape.hidden=64")
 TRANSFORMERS = "https://github.com/huggingface/transformers"
@@ -43,18 +43,18 @@ INTRODUCTION = """
 A decoder that sees the future, a mask that is ignored, a map that shows another attention: such faults reach releases,
 since nothing crashes and no learning curve shows them. Each network below was released with one. All were found by
 others and discussed in the open (the links lead there). They stand here to show what the
-[leak audit](../../docs/passport.md) says of the faulty release, and what it says of the mended one.
+[leak audit](../../docs/leak-audit.md) says of the faulty release, and what it says of the mended one.
 
 This page is made by one command, in throw-away environments (torch 2.13 and Python are shared), with small networks
 of random weights, on a CPU:
 
     make research NAME=gallery
 
-The passport looks at a network whose weights have been moved from their first values. Values in brackets are nats (M3,
-M6, K1, K2, K3, C1, E1), a gradient (M4), an attention weight (M2) or the relative change of the perplexity (M5). Every
-fault has a short script without fairtrial; it prints one number, which should be 0 up to rounding.
+The leak audit looks at a network whose weights have been moved from their first values. Values in brackets are nats
+(M3, M6, K1, K2, K3, C1, E1), a gradient (M4) or an attention weight (M2).
+Every fault has a short script without fairtrial; it prints one number, which should be 0 up to rounding.
 """
-HEADER = "| network | release | caught by | mended in | the passport there |\n|---|---|---|---|---|"
+HEADER = "| network | release | caught by | mended in | the leak audit there |\n|---|---|---|---|---|"
 
 # what a script asks of a `model` that is there: one number, which should be 0 up to rounding
 FUTURE = """
@@ -116,12 +116,12 @@ class Exhibit:
     faulty: str  # the release
     mended: str  # the first that is known to be right; empty: none is
     fault: str  # exhibits of one fault stand together on the page
-    checks: tuple[str, ...]  # of the passport, that must fail
+    checks: tuple[str, ...]  # of the leak audit, that must fail
     asks: str  # the end of the script without fairtrial
     network: str = ""  # a class of transformers with its configuration
     config: dict[str, Any] = field(default_factory=dict)
     build: str = ""  # or the beginning of the script, which makes `model` and `logits`
-    file: str = ""  # and a file with a function `build` for the passport
+    file: str = ""  # and a file with a function `build` for the leak audit
     task: str = "lm"
     precision: str = "double"  # of the script
     remains: str = ""  # what the mended release still fails, and why
@@ -146,7 +146,7 @@ model, logits = {self.network}(config).{self.precision}().eval(), lambda output:
 
     @property
     def command(self) -> list[str]:
-        """Of the passport, after `fairtrial`."""
+        """Of the leak audit, after `fairtrial`."""
         options = ",".join(f"{name}={json.dumps(value)}" for name, value in self.config.items())
         model = "model.py:build" if self.file else f"hf:{self.network}:{options}"
         settings = [word for each in SHAPE for word in ("--set", each)]
@@ -181,7 +181,7 @@ def bert(name: str, remains: str = "", **config: Any) -> Exhibit:
         "5.17.0",
         "5.18.0",
         "encoder-mask",
-        ("M3", "M4", "M5"),
+        ("M3", "M4"),
         FUTURE,
         f"{name}ForCausalLM",
         {**SMALL, "is_decoder": True, **config},
@@ -470,7 +470,7 @@ class Network(nn.Module):
         "0.19.3",
         "",
         "linformer",
-        ("M3", "M4", "M5"),
+        ("M3", "M4"),
         FUTURE,
         build="""
 import torch
@@ -611,7 +611,7 @@ def main() -> None:
 
 
 def look_at(exhibit: Exhibit, release: str, folder: Path) -> tuple[dict[str, Any], bool]:
-    """What the passport and the script say of one release, and whether they were asked now."""
+    """What the leak audit and the script say of one release, and whether they were asked now."""
     if release in (kept := exhibit.kept(folder)):
         return kept[release], False
     path = exhibit.path(release, folder)
@@ -624,7 +624,7 @@ def look_at(exhibit: Exhibit, release: str, folder: Path) -> tuple[dict[str, Any
 
 
 def ask(exhibit: Exhibit, release: str, folder: Path, findings: list[Any] | None) -> dict[str, Any]:
-    """The script, and the passport unless its findings are there."""
+    """The script, and the leak audit unless its findings are there."""
     try:
         python = environment(exhibit, release, folder)
     except subprocess.CalledProcessError as error:
@@ -642,9 +642,9 @@ def ask(exhibit: Exhibit, release: str, folder: Path, findings: list[Any] | None
     try:
         said = json.loads(passport.stdout)
     except ValueError:
-        return {"error": f"the passport ends with {passport.returncode}: {last_line(passport.stderr)}"}
+        return {"error": f"the leak audit ends with {passport.returncode}: {last_line(passport.stderr)}"}
     if any("time" in each["verdict"] for each in said["findings"]):
-        return {"error": f"the passport takes longer than {TIME_LIMIT}"}
+        return {"error": f"the leak audit takes longer than {TIME_LIMIT}"}
     return found | {"findings": said["findings"], "code": said["code"]}
 
 
@@ -688,7 +688,7 @@ def page(found: dict[str, Found]) -> str:
     counted = f"{len(shown)} networks with a released fault; {len(clean)} of them have no finding at all once mended."
     codes = {each.get("code") for releases in found.values() for each in releases.values()}
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
-    counted += f" All passports are of one commit, {commit.strip()}." * (len(codes) == 1)
+    counted += f" All leak audits are of one commit, {commit.strip()}." * (len(codes) == 1)
     lines = [INTRODUCTION.strip(), "", counted, "", HEADER, *(row(each, found[each.name]) for each in shown), ""]
     for name, fault in FAULTS.items():
         lines += section(fault, {each: found[each.name] for each in shown if each.fault == name})
@@ -723,7 +723,7 @@ def row(exhibit: Exhibit, found: Found) -> str:
 
 
 def section(fault: Fault, exhibits: dict[Exhibit, Found]) -> list[str]:
-    """The fault, what the passport said, the script and what it printed, the commands."""
+    """The fault, what the leak audit said, the script and what it printed, the commands."""
     if not exhibits:
         return []
     first, *others = exhibits
@@ -743,7 +743,7 @@ def section(fault: Fault, exhibits: dict[Exhibit, Found]) -> list[str]:
     printed += [f"{each.mended:<8} {found[each.mended]['script']}" for each, found in exhibits.items() if each.mended]
     lines += ["It prints (in this order)" if others else "It prints", "", *code("\n".join(printed))]
     if first.file:
-        lines += ["The passport, of a `model.py`:", "", *code(first.file.strip(), "python")]
+        lines += ["The leak audit, of a `model.py`:", "", *code(first.file.strip(), "python")]
     return lines + code("\n".join(f"fairtrial {shlex.join(each.command)}" for each in exhibits))
 
 

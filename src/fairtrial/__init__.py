@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fairtrial.api import audit as audit
     from fairtrial.api import audit_data as audit_data
     from fairtrial.api import baseline as baseline
-    from fairtrial.api import cache as cache
     from fairtrial.api import catalogue as catalogue
     from fairtrial.api import clean as clean
     from fairtrial.api import compare as compare
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 FUNCTIONS = (
-    "train resume load show finetune study demo verdict audit audit_data baseline clean cache catalogue parameters"
+    "train resume load show finetune study demo verdict audit audit_data baseline clean catalogue parameters"
     " compare compare_runs power explore verify"
 )
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
+from fairtrial.disk import temporary_folder
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.events import JobNotice, StudyEvent, StudyNotice, StudyPlanned
 from fairtrial.progress import OnEvent, Stop, StudyProgress, TimeLimit, TrialProgress, progress_bar, status, stopping
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from fairtrial.results.audit import Audit, Verification
     from fairtrial.results.outcomes import Outcomes
     from fairtrial.results.power import Power
-    from fairtrial.results.records import Baselines, Cache, Records
+    from fairtrial.results.records import Baselines, Records
     from fairtrial.results.study import Study
     from fairtrial.results.values import Comparison, Verdict
     from fairtrial.run import Run
-    from fairtrial.stored_study import PlanSummary
+    from fairtrial.stored import PlanSummary
 
 Source = str | Path
 DataLike = Any  # a path, a list of texts or of (label, text), a data frame, a Dataset, or a dict of them by split
@@ -423,7 +423,6 @@ def verdict(
     threshold: float | None = None,
     alpha: float = 0.05,
     where: Mapping[str, str] | None = None,
-    labels: object = None,
     evaluation_seeds: bool = False,
 ) -> Verdict:
     """Judge a finished study, or results that were made elsewhere, by the same rules.
@@ -436,8 +435,8 @@ def verdict(
 
     Args:
         results (STUDY|RESULTS...): The folder of a study; or files of results, or a pattern:
-            'runs/{variant}/seed-{seed}/samples.jsonl'. In Python also a data frame, or a dict of arrays [seed item] or
-            of PredictionOutputs by variant.
+            'runs/{variant}/seed-{seed}/samples.jsonl'. In Python also a data frame, or a dict of arrays
+            [seed item] by variant.
         columns (OURS=THEIRS): A table's own name of a column, such as value=score. In Python {"value": "score"}.
         baseline (VARIANT): The variant to compare with. Default: the first.
         metric (NAME): Judge this metric; further ones are exploratory.
@@ -447,11 +446,10 @@ def verdict(
         threshold (NUMBER): Judge whether the mean of each variant's runs beats this score.
         alpha (NUMBER): The share of false alarms.
         where (COLUMN=VALUE): Only these rows of a table. In Python {"split": "test"}.
-        labels (FILE): A table with the true labels, where only predictions are stored.
         evaluation_seeds: The seeds are those of evaluation, not of training.
 
-    >>> print(ft.verdict(finished.folder).text[-1])
-    Selecting the best of 2 variants on test overstates it by about ... points.
+    >>> print(ft.verdict(finished.folder).comparisons[0].verdict.value)
+    undecided
     >>> found = ft.verdict({"old": [[1, 0, 1, 0, 1, 0]] * 5, "new": [[1, 1, 1, 0, 1, 0], [1, 0, 1, 1, 1, 0]] * 2})
     >>> found.comparisons[0].verdict.value, found.comparisons[0].reasons[0].code.value
     ('undecided', 'too_few_seeds')
@@ -468,7 +466,7 @@ def verdict(
     own = {
         "columns": columns, "baseline": baseline, "metric": chosen, "lower_is_better": lower_is_better,
         "higher_is_better": higher_is_better, "margin": margin, "threshold": threshold,
-        "alpha": None if alpha == 0.05 else alpha, "where": where, "labels": labels,
+        "alpha": None if alpha == 0.05 else alpha, "where": where,
         "evaluation_seeds": evaluation_seeds,
     }  # fmt: skip
     if isinstance(results, str | Path) and is_study(Path(results)):
@@ -488,7 +486,7 @@ def verdict(
         threshold=threshold,
         alpha=alpha,
     )
-    rows = read_results(results, columns, labels, chosen, where)
+    rows = read_results(results, columns, chosen, where)
     return judge_results(rows, asked, command=repeat_command(results, own))
 
 
@@ -532,9 +530,9 @@ def verify(
         quiet: Show no progress.
 
     >>> found = ft.verify(classifier.folder)
-    >>> [claim.state for claim in found.records[0].claims]
+    >>> [claim.state.value for claim in found.records[0].claims]
     ['consistent', 'proven', 'proven', 'proven', 'proven']
-    >>> found.records[0].state, found.false
+    >>> found.records[0].state.value, found.false
     ('proven', False)
     """
     if not records:
@@ -623,26 +621,6 @@ def show(
             raise BadInput(f"{title}: {len(sound)} records", "a figure is of one of them")
         write_figure(result, Path(figure))
     return result
-
-
-def cache(clear: bool = False) -> Cache:
-    """Show what was computed from large data sets and kept, or remove it.
-
-    The folder is ~/.cache/fairtrial, or what FAIRTRIAL_CACHE names ('off': nothing is kept). It stays below 4 GB: what
-    was not used for longest goes first.
-
-    Args:
-        clear: Remove everything; it is made again when it is needed.
-
-    >>> ft.cache(clear=True).files
-    0
-    """
-    from fairtrial.data import cache as kept
-    from fairtrial.results.records import Cache
-
-    freed = kept.clear() if clear else None
-    files = kept.files()
-    return Cache(kept.folder(), len(files), sum(facts.st_size for _, facts in files), kept.MOST_BYTES, freed)
 
 
 def audit(
@@ -1138,7 +1116,7 @@ def check_asked(name: object, names: object = ("", ""), **numbers: float | None)
 @contextmanager
 def reading(data: DataLike) -> Iterator[str]:
     """A path to data that are needed for a moment only."""
-    with TemporaryDirectory(prefix="fairtrial-data-") as folder:
+    with temporary_folder() as folder:
         yield save_dataset(data, Path(folder))
 
 

@@ -214,14 +214,15 @@ class Result:
         return as_repr(self.describe())
 
     def __str__(self) -> str:
-        from fairtrial.report.render import render
-
-        return render(self.describe(), "terminal")
+        return self._rendered("terminal")
 
     def _repr_html_(self) -> str:
+        return self._rendered("html")
+
+    def _rendered(self, to: str) -> str:
         from fairtrial.report.render import render
 
-        return render(self.describe(), "html")
+        return render(self.describe(), to)
 
     def to_markdown(self) -> str:
         """Sentences and tables as Markdown.
@@ -230,9 +231,7 @@ class Result:
         5 seeds and 750 items detect 2.5 to 5.4 points of accuracy in 4 of 5 cases.
         ...
         """
-        from fairtrial.report.render import render
-
-        return render(self.describe(), "markdown")
+        return self._rendered("markdown")
 
     def to_latex(self) -> str:
         """The tables as LaTeX (needs `\\usepackage{booktabs}`), the sentences as comments.
@@ -240,9 +239,7 @@ class Result:
         >>> "toprule" in classifier.to_latex()
         True
         """
-        from fairtrial.report.render import render
-
-        return render(self.describe(), "latex")
+        return self._rendered("latex")
 
     def to_csv(self) -> str:
         """The tables as comma-separated values, one below the other, with all digits.
@@ -250,9 +247,7 @@ class Result:
         >>> classifier.to_csv().splitlines()[0].split(",")[0]
         'scored on'
         """
-        from fairtrial.report.render import render
-
-        return render(self.describe(), "csv")
+        return self._rendered("csv")
 
     def to_frame(self) -> pandas.DataFrame:
         """Its numbers as a pandas DataFrame.

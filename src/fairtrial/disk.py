@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import hashlib
 import json
 import os
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from fairtrial.errors import BadInput, Busy, DiskTrouble
 
 JSON_BYTES = 256_000_000  # no file of ours is nearly as large
 WINDOWS = os.name == "nt"
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a link that someone left would lead the pen elsewhere
 SHORT_PATH = 220  # characters: with 260 and more, Windows says that there is no such file
 PATIENCE_SECONDS = 2.0  # for a reader to close the file that is to be replaced, where an open one cannot be
 
@@ -62,7 +66,7 @@ def append_line(path: Path, line: str) -> None:
     content = (line + "\n").encode()
     with disk_errors(path):
         binary = getattr(os, "O_BINARY", 0)  # Windows would write another line end
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | binary, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_LINK | binary, 0o644)
         try:
             size = _drop_torn_line(handle)
             if os.write(handle, content) < len(content):  # a disk that fills up takes a part without an error
@@ -142,6 +146,44 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(dir=process_folder()) as folder:
+        yield Path(folder)
+
+
+@cache
+def process_folder() -> Path:
+    """Where this process keeps what is gone at its end; first what killed processes left is removed. Its name tells its
+    process."""
+    for old in Path(tempfile.gettempdir()).glob("fairtrial-[0-9]*-*"):
+        process = old.name.split("-")[1]
+        if process.isdecimal() and not is_running(int(process)):
+            shutil.rmtree(old, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"fairtrial-{os.getpid()}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def remove_process_folder() -> None:
+    """For a process that ends at once."""
+    if process_folder.cache_info().currsize:
+        shutil.rmtree(process_folder(), ignore_errors=True)
+
+
+def is_running(process: int) -> bool:
+    if WINDOWS:
+        return True  # it is not known
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
+@contextmanager
 def preparing(folder: Path) -> Iterator[None]:
     """Hold the place where a folder is prepared, against a second process. The lock's file goes with its holder."""
     path = lock_beside(folder)
@@ -175,7 +217,7 @@ def locked(
 ) -> Iterator[None]:
     """Hold a lock that the kernel frees even after kill -9. The second writer is refused at once."""
     with disk_errors(path):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o644)
     try:
         try:
             _take(handle)
@@ -222,11 +264,3 @@ def parse_json(text: str) -> Any:
     if "\\ud" in text.lower():
         json.dumps(found, ensure_ascii=False).encode()
     return found
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object that can be made again: empty where the file is missing or damaged."""
-    try:
-        return load_json(path)
-    except BadInput:
-        return {}

@@ -23,10 +23,12 @@ from fairtrial.stored import Environment, TrialInfo
 
 # must be equal for a resumed trial to end with the same bits
 MOST_THREADS = 1024
-DECISIVE = ("torch", "threads", "machine")
+DECISIVE = ("torch", "threads", "machine", "cpu")
 
 
 def describe(threads: int) -> Environment:
+    import torch
+
     packages = {name: _version(name) for name in ("torch", "numpy", "tokenizers", "safetensors")}
     return Environment(
         python=platform.python_version(),
@@ -35,6 +37,7 @@ def describe(threads: int) -> Environment:
         machine=platform.machine(),
         system=platform.system(),
         cores=os.cpu_count(),
+        cpu=torch.backends.cpu.get_cpu_capability(),
         **packages,
     )
 
@@ -50,7 +53,7 @@ def _version(package: str) -> str:
 # test compares this list with what they import
 DECIDES_NUMBERS = (
     "data", "model", "parts", "pretrained", "training", "prepare.py", "recipe.py", "rng.py", "trial.py",
-    "statistics/comparison.py", "statistics/crossed.py", "statistics/outcomes.py", "statistics/spread.py",
+    "statistics/crossed.py", "statistics/outcomes.py", "statistics/spread.py",
 )  # fmt: skip
 
 
@@ -89,21 +92,19 @@ def peak_memory_mb() -> int | None:
     return round(most / (1 << 20 if sys.platform == "darwin" else 1 << 10))  # macOS tells bytes, Linux kilobytes
 
 
-def changed_since(then: Environment) -> list[str]:
-    """The decisive fields that differ from those of this machine."""
-    now = describe(then.threads)
-    return [name for name in DECISIVE if getattr(now, name) != getattr(then, name)]
+def changed_since(trial: TrialInfo) -> list[str]:
+    """What decides the bits of a trial and differs here, in words. A processor that is not known is not compared."""
+    then, now = trial.environment, describe(trial.environment.threads)
+    pairs = ((name, getattr(then, name), getattr(now, name)) for name in DECISIVE)
+    changed = [f"{name} {old}, here {new}" for name, old, new in pairs if old and old != new]
+    return changed + ["another version of fairtrial's code"] * (trial.code != code_fingerprint())
 
 
 def check_environment(trial: TrialInfo) -> None:
     """Refuse to resume where results may differ from those of an uninterrupted trial."""
-    then, now = trial.environment, describe(trial.environment.threads)
-    message = "fairtrial's own code has changed since this record was begun"
-    changed = changed_since(then)
-    for name in changed[:1]:
-        message = f"this record was begun with {name} {getattr(then, name)}, here it is {getattr(now, name)}"
-    if changed or trial.code != code_fingerprint():
-        raise EnvironmentChanged(f"{message}: results may differ", "resume with --ignore-changes to accept that")
+    if changed := changed_since(trial):
+        message = f"this record was begun with {'; '.join(changed)}: results may differ"
+        raise EnvironmentChanged(message, "resume with --ignore-changes to accept that; the record will say so")
 
 
 # what libraries take beside it, of which some crash where they find none; and what they take once they are imported

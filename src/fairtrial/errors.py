@@ -44,6 +44,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or bool(NO_MEMORY.search(str(error)))
 
 
+def message_of(error: BaseException) -> str:
+    """The first line of what an error says, whatever its class is: a user's own may fail to say anything."""
+    try:
+        return next(iter(str(error).strip().splitlines()), "no message")
+    except Exception:
+        return "no message"
+
+
 class FairtrialWarning(UserWarning):
     """What a user should know, though all goes on."""
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from fairtrial.recipe import PartChoice, Shape
-from fairtrial.stored import BaselineScores, Metrics, TrialResult
-from fairtrial.stored_study import PlanSummary
+from fairtrial.stored import BaselineScores, Metrics, PlanSummary, TrialResult
 from fairtrial.typed import Count, WrongValue, structure, unstructure
 
 if TYPE_CHECKING:

@@ -6,14 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from fairtrial.environment import code_fingerprint
 from fairtrial.typed import structure_fields
 
 # A check of a network passes or fails, and its level says how much that weighs. A check of data measures how bad it is:
 # its verdict is the level. REPORT: there is nothing to pass, only to know.
 PASS, FAIL, REPORT, AMBER, RED = "PASS", "FAIL", "REPORT", "AMBER", "RED"
-NOT_ASKED = "not asked"  # the network does not offer what the check needs: neither passed nor failed
-OUT_OF_TIME = "not asked: out of time"  # neither passed nor failed, and an audit that has one has not passed
+NOT_ASKED = "not tested"  # the network does not offer what the check needs: neither passed nor failed
+UNTESTABLE = "could not be tested"  # the network offers it, and the check cannot use it: not a plain PASS
+OUT_OF_TIME = "not tested: out of time"  # neither passed nor failed, and an audit that has one has not passed
+EARLIER = {"not asked": NOT_ASKED, "not asked: out of time": OUT_OF_TIME}  # words of stored files
 KINDS = {"classify": "encoder", "lm": "decoder"}
 HEADER = "| part | in | verdict | what it does wrong |\n|---|---|---|---|"
 OF_NETWORK, OF_DATA = ("task", "level"), ("where", "shown", "examples")  # fields that only one of the two has
@@ -38,7 +39,7 @@ class Finding:
         """pass, amber or red"""
         if self.verdict == FAIL:
             return self.level
-        if self.verdict == OUT_OF_TIME:
+        if self.verdict in (OUT_OF_TIME, UNTESTABLE):
             return "amber"
         return self.verdict.lower() if self.verdict in (AMBER, RED) else "pass"
 
@@ -51,9 +52,14 @@ class Finding:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, object]) -> Finding:
+        plain = {**plain, "verdict": EARLIER.get(str(plain.get("verdict")), plain.get("verdict"))}
         if plain.get("value", 0) is not None:
             return structure_fields(cls, plain)
         return replace(structure_fields(cls, {**plain, "value": 0.0}), value=math.inf)
+
+
+class Untestable(str):
+    """Why a check cannot use what a network offers."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class Measured:
     limit: str
     passed: bool | None
     meaning: str
+    level: str = ""  # where a fault of this kind weighs less than the check's level says
 
 
 def at_most(value: float, limit: float, good: str, bad: str) -> Measured:
@@ -95,11 +102,13 @@ class Passport:
 
     @classmethod
     def of(cls, what: str, findings: Sequence[Finding]) -> Passport:
+        from fairtrial.environment import code_fingerprint  # which reads stored values, these among them
+
         return cls(what, code_fingerprint(), worst(findings) == "pass", tuple(findings))
 
 
 def shown_value(finding: Finding) -> str:
-    return "-" if finding.verdict in (NOT_ASKED, OUT_OF_TIME) else f"{finding.value:.2g}"
+    return "-" if finding.verdict in (NOT_ASKED, UNTESTABLE, OUT_OF_TIME) else f"{finding.value:.2g}"
 
 
 def summary(findings: Sequence[Finding]) -> str:
@@ -107,19 +116,20 @@ def summary(findings: Sequence[Finding]) -> str:
     late = [each.id for each in findings if each.verdict == OUT_OF_TIME]
     if late:
         rest = [each for each in findings if each.verdict != OUT_OF_TIME]
-        begun = summary(rest) if rest else "nothing was asked"
+        begun = summary(rest) if rest else "nothing was tested"
         return f"NOT FINISHED: out of time before {listed(late)}. So far {begun}"
     failed = sorted((each for each in findings if each.severity != "pass"), key=lambda each: each.severity != "red")
     if not failed:
         missing = [each.id for each in findings if each.verdict == NOT_ASKED]
-        return f"PASS: {len(findings) - len(missing)} checks" + (f"; not asked: {listed(missing)}" if missing else "")
+        return f"PASS: {len(findings) - len(missing)} checks" + (f"; not tested: {listed(missing)}" if missing else "")
     verdict = failed[0].verdict
     names = (
         f"{each.id} {each.name}{' (amber)' if (each.verdict, each.level) == (FAIL, 'amber') else ''}"
         for each in failed
         if each.verdict == verdict
     )
-    return f"{verdict}: {', '.join(dict.fromkeys(names))}"
+    begun = "NOT FULLY TESTED" if verdict == UNTESTABLE else verdict
+    return f"{begun}: {', '.join(dict.fromkeys(names))}"
 
 
 def listed(ids: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 
 KINDS = {"classify": "encoder and classifier", "lm": "decoder language model", "mlm": "masked language model"}
+MOST_DECIMALS = 4
 SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
@@ -20,7 +21,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def decimals_for(low: float | None, high: float | None, *, least: int = 1, most: int = 4) -> int:
+def decimals_for(low: float | None, high: float | None, *, least: int = 1, most: int = MOST_DECIMALS) -> int:
     """The interval decides: half of it keeps one digit, or two where it begins with 1 or 2."""
     half = abs(high - low) / 2 if is_number(low) and is_number(high) else 0.0
     if not half:  # also of two numbers too close for a number between them
@@ -34,6 +35,8 @@ def plain_number(value: float | None, decimals: int, *, sign: bool = False) -> s
     if not is_number(value):
         return MISSING
     text = f"{value:{'+' if sign else ''},.{decimals}f}"
+    if abs(value) >= 1e15 or (value and decimals >= MOST_DECIMALS and not float(text.replace(",", ""))):
+        return f"{value:{'+' if sign else ''}.2g}"
     return text.replace("-", "").replace("+", "") if float(text.replace(",", "")) == 0 else text  # no -0.0, no +0.0
 
 

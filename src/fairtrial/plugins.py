@@ -12,6 +12,7 @@ import builtins
 import hashlib
 import inspect
 import linecache
+import os
 import re
 import symtable
 import sys
@@ -23,11 +24,11 @@ from importlib.abc import SourceLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import fairtrial.parts  # noqa: F401  (first, so that a plugin cannot take their names)
 from fairtrial.disk import sha256_of
-from fairtrial.errors import BadInput
+from fairtrial.errors import BadInput, Stopped, message_of
 from fairtrial.model.adapters import find_builder, sources_of
 from fairtrial.model.external import BUILD, models
 from fairtrial.model.part import Part, build_parts, parts
@@ -197,7 +198,19 @@ def _read(path: Path) -> bytes:
         raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
 
 
+EXIT = os._exit
+
+
+def exit_aloud(code: int) -> NoReturn:
+    """`os._exit` while plugins are loaded: one that ends the process does not do so in silence."""
+    if sys._getframe(1).f_globals.get("__name__", "").startswith("fairtrial_plugin_"):
+        os.write(2, f"fairtrial: {sys._getframe(1).f_code.co_filename} ended the process (os._exit)\n".encode())
+        code = code or BadInput.exit_code
+    EXIT(code)
+
+
 def run_file(name: str, path: Path, content: bytes) -> ModuleType:
+    os._exit = exit_aloud  # type: ignore[assignment]
     loader = ReadOnce(path, content)
     spec = spec_from_file_location(name, path, loader=loader)
     assert spec is not None
@@ -217,7 +230,9 @@ def _register(path: Path, run: Callable[[], object]) -> tuple[str, ...]:
     try:
         try:
             run()
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, Stopped):
+            raise
+        except BaseException as error:  # whatever it raises
             raise _explained(path, error) from error
         added = tuple(name for name in (*parts.list(), *models.list()) if name not in before)
         for name in (each for each in added if each in parts.list()):
@@ -243,7 +258,7 @@ def _explained(path: Path, error: BaseException) -> BadInput:
         return BadInput(error.what, error.hint, path=path, line=line)
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return BadInput(f"{type(error).__name__}: {error.msg}", path=path, line=error.lineno)
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    what = f"{type(error).__name__}: {message_of(error)}"
     hint = "a part is one file; install what it imports" if isinstance(error, ImportError) else ""
     return BadInput(what, hint, path=path, line=line)
 

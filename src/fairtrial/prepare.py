@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtrial.data.cache import corpus_key
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.readers import find_format, read
+from fairtrial.data.sotu import check_presidents
 from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shape_documents, split
-from fairtrial.data.tokenizer import NO_COURSE, TABLED, Tokenizer, fit
+from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
 from fairtrial.progress import status
-from fairtrial.recipe import Data, Recipe, Tokens, choose_recipe, load_recipe, one_of, with_length
+from fairtrial.recipe import PROBES, Data, Recipe, Tokens, check_unused, choose_recipe, load_recipe, one_of, with_length
 
 if TYPE_CHECKING:
     from fairtrial.data.duplicates import Duplicates
@@ -124,6 +124,7 @@ class Prepared:
 def prepare(recipe: Recipe, seed: int) -> Prepared:
     """What a trial of this recipe and seed is trained, selected and tested on."""
     check_memory(0, "a trial")
+    check_unused(recipe)
     encoder = None
     if recipe.encoder.source != "none":
         from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
@@ -162,10 +163,11 @@ def choose_length(prepared: Prepared) -> Prepared:
 def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any]) -> Corpus:
     """The documents of a source, as this kind of tokens needs them. `facts`: of the tokenizer, where an encoder brings
     one."""
+    if data.presidents != Data().presidents:
+        check_presidents(data.presidents)  # also where other data are read
     with status(f"reading {data.source}"):
         corpus = read(data, task)
-        corpus = shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))
-        return replace(corpus, key=corpus_key(corpus, data, task, tokens.kind, kind_in_use(tokens, facts)))
+        return shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))
 
 
 def prepare_like(record: Record) -> Prepared:
@@ -197,10 +199,7 @@ def _fit_tokenizer(prepared: Prepared) -> Tokenizer:
     if recipe.tokens.fit not in ("train", "course"):
         raise BadInput(f"tokens.fit must be 'train', 'course' or a record's folder, got {recipe.tokens.fit!r}")
     marks, mask = recipe.task == "lm" and not prepared.corpus.running, recipe.task == "mlm"
-    counts, index = None, prepared.splits.index
-    if recipe.tokens.fit == "train" and recipe.tokens.kind in TABLED:
-        counts = index.table(recipe.tokens).counts(index.places(prepared.splits.train))
-    return fit(recipe.tokens, prepared.fitted_texts, marks=marks, mask=mask, counts=counts)
+    return fit(recipe.tokens, prepared.fitted_texts, marks=marks, mask=mask)
 
 
 def tasks_of(data: Data) -> tuple[str, ...]:
@@ -216,6 +215,6 @@ def recipes_for(data: str, task: str | None, name: str | None) -> list[Recipe]:
     if name is not None and name.endswith(".toml") and task is None:
         task = load_recipe(Path(name)).task
     if task is not None:
-        one_of("task", task, ("classify", "lm"))
+        one_of("task", task, ("classify", "lm", *PROBES))
     tasks = [task] if task else tasks_of(Data(source=data))
     return [choose_recipe(each, name, data) for each in tasks]

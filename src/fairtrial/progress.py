@@ -33,7 +33,7 @@ from fairtrial.events import (
     StudyPlanned,
     TrialsStarted,
 )
-from fairtrial.stored_study import PlanSummary
+from fairtrial.stored import PlanSummary
 
 REDRAW_SECONDS = 0.2
 STATUS_AFTER_SECONDS = 2.0  # only what takes longer is shown as a status

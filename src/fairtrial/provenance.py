@@ -19,7 +19,16 @@ from fairtrial.pretrained.checkpoint import fresh_parameters
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record
 from fairtrial.report.words import copies_text
-from fairtrial.stored import HEADLINES, EncoderInfo, Ending, Environment, PickedOnTest, TrialInfo, TrialResult
+from fairtrial.stored import (
+    HEADLINES,
+    AttentionUse,
+    EncoderInfo,
+    Ending,
+    Environment,
+    PickedOnTest,
+    TrialInfo,
+    TrialResult,
+)
 from fairtrial.training.device import device_of
 from fairtrial.typed import structure
 
@@ -112,7 +121,6 @@ def trial_result(
         training_end=ending,
         best_step=best_on_validation,
         part_notes=tuple(f"{name}: {note}" for name, part in parts for note in part.notes()),
-        stopped=loop.progress.stopped,
         not_deterministic=tuple(sorted(lost)),
         test_watched=recipe.scoring.watch_test,
         test_reads={name: (name in scores) + sum(point.split == name for point in curve) for name in tests},
@@ -120,8 +128,21 @@ def trial_result(
         validation=scores["validation"].metrics if "validation" in scores else None,
         tests={name: score.metrics for name, score in scores.items() if name != "validation"},
         picked_on_test=picked_on_test(curve, tests),
+        attention=trained_attention(record, task),
         model_sha256=sha256_of(record.folder / "model.safetensors"),
     )
+
+
+def trained_attention(record: Record, task: Task) -> AttentionUse | None:
+    """Beside the network as it was built; a pretrained encoder was not built."""
+    recipe, seed = record.recipe, record.trial.seed
+    if recipe.external or recipe.encoder.source != "none":
+        return None
+    from fairtrial.training.attention_use import attention_use
+    from fairtrial.training.tasks import build_network
+
+    initial = build_network(recipe, seed, task.counts.vocabulary, len(record.trial.labels))
+    return attention_use(task, initial, seed)
 
 
 def training_end(curve: Sequence[Scored]) -> tuple[Ending, int | None]:

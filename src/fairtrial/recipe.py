@@ -67,6 +67,7 @@ class Duration:
 
 
 TASKS = ("classify", "lm", "mlm")
+PROBES = {"order": "classify", "brackets": "classify", "counting": "classify", "recall": "lm", "induction": "lm"}
 MODELS = (
     "write a file and its function (my_model.py:build), hf:CLASS or x-transformers:Decoder; options: hf:CLASS:n_layer=2"
 )
@@ -78,7 +79,11 @@ class Data:
     """Where the text comes from and how it is split."""
 
     source: Annotated[str, "a file, a folder, or 'sotu' for the embedded corpus"] = "sotu"
-    format: Annotated[str, "auto, course, table, jsonl, folder, text, lines or sotu"] = "auto"
+    format: Annotated[
+        str,
+        "auto, course, table, jsonl, folder, text, lines or sotu; or a probe: order, brackets, counting, recall,"
+        " induction",
+    ] = "auto"
     presidents: Annotated[tuple[str, ...], "whose speeches, with the embedded corpus"] = ("obama", "bush-43", "bush-41")
     validation: Annotated[float, "validation set: share of the training text, for model selection; 0: none"] = 0.1
     test: Annotated[float, "test set: share held out, where the data bring no test set"] = 0.2
@@ -126,6 +131,9 @@ class Shape:
     classifier_hidden: Annotated[int, "hidden dimension of the classification head"] = 100
     dropout: Annotated[float, "dropout rate (residual connections)"] = 0.1
     attention_dropout: Annotated[float, "dropout rate of attention weights (GPT-2 and BERT: 0.1)"] = 0.0
+    embedding_dropout: Annotated[
+        float, "dropout rate of whole token embeddings, and of what enters a language model's output layer"
+    ] = 0.0
     activation: Annotated[str, "activation function of the feed-forward layer: relu, gelu, gelu_tanh or silu"] = "relu"
     classifier_activation: Annotated[str, "activation of the classification head, or 'same' as `activation`"] = "same"
     norm: Annotated[str, "normalization: layer (LayerNorm) or rms (RMSNorm)"] = "layer"
@@ -134,7 +142,11 @@ class Shape:
     qkv_bias: Annotated[bool, "bias in the query, key and value projections"] = False
     tied: Annotated[bool, "weight tying: the language model's output layer is the token embedding"] = False
     output_bias: Annotated[bool, "bias in the language model's output layer"] = True
-    start: Annotated[str, "initialization: 'torch' (its layers' defaults) or 'small' (normal, std 0.02)"] = "small"
+    start: Annotated[
+        str,
+        "initialization: 'scaled' (std 1/sqrt(inputs), residual outputs smaller, output bias at log frequencies),"
+        " 'torch' (its layers' defaults) or 'small' (std 0.02: attention hardly learns in narrow networks)",
+    ] = "small"
 
     def __post_init__(self) -> None:
         at_least(1, "shape", self, "layers", "heads", "width", "hidden", "classifier_hidden")
@@ -147,9 +159,9 @@ class Shape:
         one_of("shape.classifier_activation", self.classifier_activation, allowed)
         one_of("shape.norm", self.norm, ("layer", "rms"))
         one_of("shape.norm_place", self.norm_place, ("pre", "post"))
-        one_of("shape.start", self.start, ("torch", "small"))
-        share("shape.dropout", self.dropout)
-        share("shape.attention_dropout", self.attention_dropout)
+        one_of("shape.start", self.start, ("scaled", "torch", "small"))
+        for name in ("dropout", "attention_dropout", "embedding_dropout"):
+            share(f"shape.{name}", getattr(self, name))
 
     @property
     def head_dim(self) -> int:
@@ -164,32 +176,45 @@ class Training:
         Duration(15, "epochs")
     )
     batch: Annotated[int, "batch size: sentences or windows"] = 16
-    optimizer: Annotated[str, "adam, adamw, adagrad or sgd"] = "adamw"
+    optimizer: Annotated[str, "adamw, muon (matrices of the blocks; AdamW for the rest), adam, adagrad or sgd"] = (
+        "adamw"
+    )
     learning_rate: Annotated[float, "peak learning rate"] = 1e-3
     weight_decay: Annotated[float, "weight decay (matrices only)"] = 0.01
-    schedule: Annotated[str, "learning-rate schedule: constant, linear or cosine (decay to zero)"] = "constant"
+    embedding_decay: Annotated[float, "weight decay of token embeddings, as a multiple of `weight_decay`"] = 1.0
+    sampled_words: Annotated[
+        int, "training loss of a large vocabulary: so many words are drawn beside the answers; 0: all. Scores are exact"
+    ] = 0
+    input_noise: Annotated[
+        float, "share of input tokens replaced by random words of the training text, drawn anew for every batch"
+    ] = 0.0
+    schedule: Annotated[
+        str, "learning-rate schedule: constant, linear, cosine or wsd (constant, then linear to zero at the end)"
+    ] = "constant"
     warmup_steps: Annotated[int, "warm-up: steps in which the learning rate rises from zero"] = 0
     clip: Annotated[float, "maximum gradient norm; inf: no clipping"] = float("inf")
     label_smoothing: Annotated[float, "label smoothing"] = 0.0
     select_every: Annotated[Duration, "how often validation is evaluated for model selection"] = Duration(1, "epochs")
     keep: Annotated[str, "model selection: the 'best' weights on validation, or the 'last'"] = "best"
-    patience: Annotated[float, "early stopping: evaluations without improvement; inf: never"] = float("inf")
     device: Annotated[
         str, "where it is computed: cpu, cuda, cuda:1, mps, or auto: a GPU where the network is large enough for one"
     ] = "auto"
     precision: Annotated[str, "float32, or bfloat16: mixed precision, weights and loss stay float32"] = "float32"
 
     def __post_init__(self) -> None:
-        one_of("training.optimizer", self.optimizer, ("adam", "adamw", "adagrad", "sgd"))
-        one_of("training.schedule", self.schedule, ("constant", "linear", "cosine"))
+        one_of("training.optimizer", self.optimizer, ("adamw", "muon", "adam", "adagrad", "sgd"))
+        one_of("training.schedule", self.schedule, ("constant", "linear", "cosine", "wsd"))
         one_of("training.keep", self.keep, ("best", "last"))
         one_of("training.precision", self.precision, ("float32", "bfloat16"))
         if not re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", self.device):
             raise BadInput(f"training.device = {self.device!r} is not known", "auto, cpu, cuda, cuda:1 or mps")
         share("training.label_smoothing", self.label_smoothing)
+        share("training.input_noise", self.input_noise)
+        if self.sampled_words and self.label_smoothing:
+            raise BadInput("training.sampled_words and training.label_smoothing exclude each other")
         at_least(1, "training", self, "batch")
-        at_least(0, "training", self, "weight_decay", "warmup_steps")
-        for name in ("learning_rate", "clip", "patience"):
+        at_least(0, "training", self, "weight_decay", "embedding_decay", "warmup_steps", "sampled_words")
+        for name in ("learning_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"training.{name} must be positive, got {getattr(self, name)}")
 
@@ -282,7 +307,7 @@ class Recipe:
         >>> ft.Recipe.load("lm").task
         'lm'
         """
-        return built_in_recipe(name, str(what)) if what in TASKS else load_recipe(Path(what))
+        return built_in_recipe(name, str(what)) if what in TASKS or what in PROBES else load_recipe(Path(what))
 
     def to_toml(self) -> str:
         """The whole recipe as TOML, every field with its meaning.
@@ -305,6 +330,15 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
         raise BadInput(f"{name} = {value!r} is not known{did_you_mean(value, list(allowed))}")
 
 
+def check_unused(recipe: Recipe) -> None:
+    """Refuse values of fields that this recipe may have no use for: other readers check what they use."""
+    one_of("data.windows", recipe.data.windows, ("disjoint", "every"))
+    if recipe.name and (not recipe.name.strip() or not recipe.name.isprintable()):
+        raise BadInput(f"name = {recipe.name!r} is blank or has invisible characters", "give it a readable name")
+    if recipe.encoder.sha256 != "none" and not re.fullmatch("[0-9a-f]{64}", recipe.encoder.sha256):
+        raise BadInput(f"encoder.sha256 = {recipe.encoder.sha256!r} is not a checksum", "leave it out")
+
+
 def share(name: str, value: float) -> None:
     if not 0 <= value <= 1:
         raise BadInput(f"{name} = {value} is not between 0 and 1")
@@ -316,6 +350,8 @@ BUILT_IN = Path(__file__).parent / "recipes"
 ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("data", "text_column"), ("data", "label_column"),
     ("data", "split_column"), ("data", "group_column"), ("training", "device"), ("training", "precision"),
+    ("shape", "embedding_dropout"), ("training", "embedding_decay"), ("training", "input_noise"),
+    ("training", "sampled_words"),
 )  # fmt: skip
 ANY = object()
 # fields of version 0.2.0 that are gone, with the value that changed nothing (ANY: none did). The first few are part of
@@ -326,6 +362,7 @@ COUNTED_FIELDS: dict[tuple[str, str], object] = {
     ("training", "momentum"): 0.0,
     ("training", "frozen_layers"): 0,
     ("training", "layer_decay"): 1.0,
+    ("training", "patience"): math.inf,
 }
 REMOVED_FIELDS: dict[tuple[str, str], object] = {
     **COUNTED_FIELDS,
@@ -381,15 +418,15 @@ def built_in_recipe(name: str, task: str) -> Recipe:
 
 def choose_recipe(what: str, name: str | None = None, data: str | None = None) -> Recipe:
     """A recipe by task ('lm', with the built-in recipe or file `name`) or by file, on other data."""
-    if what in TASKS:
+    if what in TASKS or what in PROBES:
         name = name or "default"
         recipe = load_recipe(Path(name)) if name.endswith(".toml") else built_in_recipe(name, what)
-        if recipe.task != what:
+        if recipe.task != PROBES.get(what, what):
             raise BadInput(f"{name} is a recipe for {recipe.task!r}, not {what!r}")
     elif what.endswith(".toml") or os.path.isfile(what):  # unlike Path's, os.path's accepts a name of any length
         recipe = load_recipe(Path(what))
     else:
-        raise BadInput(f"{what!r} is neither a task nor a recipe file{did_you_mean(what, list(TASKS))}")
+        raise BadInput(f"{what!r} is neither a task nor a recipe file{did_you_mean(what, [*TASKS, *PROBES])}")
     return with_data(recipe, data)
 
 

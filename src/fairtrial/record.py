@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
     from fairtrial.data.tokenizer import Tokenizer
 
+RESULT = "result.json"
+
 
 @dataclass(frozen=True)
 class Record:
@@ -153,6 +155,15 @@ class Record:
             raise BadInput("was changed since the trial began", "restore it, or train a new record", path=path)
         self.checked("tokenizer.json")
         _ = self.recipe
+
+    def note_changes(self, changed: Sequence[str]) -> Record:
+        """Of a trial that is resumed elsewhere: its record says so, as its bits are no longer those of one machine."""
+        new = [each for each in changed if each not in self.trial.changed]
+        if not new:
+            return self
+        write_document(self.folder / "trial.json", replace(self.trial, changed=(*self.trial.changed, *new)))
+        self.add_time(0, "changed", trial=sha256_of(self.folder / "trial.json"))
+        return Record(self.folder)
 
     @cached_property
     def recipe(self) -> Recipe:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
 
     from fairtrial.data.corpus import Splits
     from fairtrial.data.tokenizer import Tokenizer
+    from fairtrial.description import Curve
     from fairtrial.inspection.attention import AttentionMaps
     from fairtrial.inspection.errors import Errors
     from fairtrial.inspection.generation import Generation, Generator
@@ -29,7 +30,6 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
     from fairtrial.inspection.predictions import Predictions
     from fairtrial.inspection.surprisal import Lengths, Surprisal
     from fairtrial.prepare import Prepared
-    from fairtrial.report.curves import Curve
     from fairtrial.stored import Metrics
     from fairtrial.training.tasks import Network, Task
 
@@ -79,7 +79,7 @@ class Run(Result):
         >>> [curve.name for curve in classifier.curves]
         ['loss', 'train', 'validation']
         """
-        from fairtrial.report.curves import curves_of, loss_curve
+        from fairtrial.results.records import curves_of, loss_curve
 
         events = self.record.events()
         return [loss_curve(events), *curves_of(events)]
@@ -176,7 +176,7 @@ class Run(Result):
         Args:
             texts (TEXT): One sentence or several, each in quotes.
             names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
-            words: Attribution to words: gradient x input, leave-one-out.
+            words: What each word adds: leave-one-out.
             quiet: Show no progress.
 
         >>> classifier.predict(["a warm and funny film", "slow and dull"]).guesses
@@ -188,24 +188,22 @@ class Run(Result):
         with use_threads(1), progress_bar(quiet) as bar:
             return predict(self, listed(texts), names=names_of(names), words=words, on_progress=bar.count)
 
-    def surprisal(self, texts: Texts = (), *, samples: bool = False, quiet: bool = False) -> Surprisal:
+    def surprisal(self, texts: Texts, *, quiet: bool = False) -> Surprisal:
         """Print the surprisal of each token of a sentence, and the perplexity of sentences.
 
         Args:
             texts (TEXT): One sentence or several, each in quotes.
-            samples: Three built-in sentences: normal, weird and long.
             quiet: Show no progress.
 
         >>> found = language_model.surprisal("a warm and funny film")
         >>> [token.word for token in found.texts[0].tokens if token.unknown]
         ['<unk>', '<unk>']
         """
-        from fairtrial.inspection.surprisal import SAMPLES, surprisal
+        from fairtrial.inspection.surprisal import surprisal
 
         require_task(self.record, "lm")
         with use_threads(1), progress_bar(quiet) as bar:
-            named = SAMPLES if samples else {}
-            return surprisal(self, [*named.values(), *listed(texts)], bar.count, names=list(named))
+            return surprisal(self, listed(texts), bar.count)
 
     def generate(
         self,
@@ -215,9 +213,6 @@ class Run(Result):
         temperature: float = 1.0,
         top_k: int | None = None,
         top_p: float = 1.0,
-        repetition_penalty: float = 1.0,
-        stop: str | None = None,
-        context: int | None = None,
         samples: int = 1,
         seed: int = 0,
     ) -> Generation:
@@ -229,36 +224,16 @@ class Run(Result):
             temperature: 0: greedy; 1: the model's own probabilities.
             top_k: Sample from the k most probable tokens. Default: all.
             top_p: Sample from the fewest tokens with this total probability.
-            repetition_penalty: Above 1: fewer repetitions; 1.2 is usual.
-            stop (WORD): Also stop after this word; a model of separate sentences stops at its stop mark.
-            context: Context window, in tokens. Default: unlimited, or the length where positions end.
             samples: Number of texts.
             seed: Random seed: the same seed gives the same text.
 
         >>> print(language_model.generate("a warm", tokens=3, temperature=0))  # doctest: +ELLIPSIS
         a warm ...
         """
-        generator = self.generator(
-            prompt,
-            tokens=tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            repetition_penalty=repetition_penalty,
-            stop=stop,
-            context=context,
-        )
+        generator = self.generator(prompt, tokens=tokens, temperature=temperature, top_k=top_k, top_p=top_p)
         return generator.generate(samples, seed)
 
-    def generator(
-        self,
-        prompt: str = "",
-        *,
-        tokens: int = 60,
-        stop: str | None = None,
-        context: int | None = None,
-        **sampling: Any,
-    ) -> Generator:
+    def generator(self, prompt: str = "", *, tokens: int = 60, **sampling: Any) -> Generator:
         """What `generate` uses: it can give the text piece by piece.
 
         >>> pieces = []
@@ -270,7 +245,7 @@ class Run(Result):
 
         require_task(self.record, "lm")
         with use_threads(1):
-            return Generator(self, prompt, tokens=tokens, sampling=Sampling(**sampling), stop=stop, context=context)
+            return Generator(self, prompt, tokens=tokens, sampling=Sampling(**sampling))
 
     def next_tokens(self, prompt: str, most: int | None = 20) -> list[tuple[str, float]]:
         """What a language model expects next, the most probable first, with its probability.

@@ -13,7 +13,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
-from fairtrial.environment import check_environment, peak_memory_mb, use_threads
+from fairtrial.environment import changed_since, check_environment, peak_memory_mb, use_threads
 from fairtrial.errors import Interrupted
 from fairtrial.events import Ended, Estimated, Event, FinalScoring, Notice, Ready, ScoringBaseline, Stepped
 from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
@@ -80,6 +80,7 @@ def resume_trial(
         record.check_unedited()
         if ignore_changes:
             load_code(record.recipe)
+            record = record.note_changes(changed_since(record.trial))
         else:
             check_environment(record.trial)
             require_plugins(record)

@@ -1,38 +1,49 @@
-"""Is a record what its recipe gives? Checksums, the training again from recipe and seed, the scores again from the
-stored weights; of a study its verdict again from its outcomes, and a sample of its trials. A record is read, never
-written, and nothing in it is run."""
+"""Can a record be reproduced from its recipe? All that it stores is made again from recipe, seed, data and weights, and
+the two values are compared whole: `FREE` names the only fields that are not. Of a study the verdict is judged again and
+compared the same way. A record is read, never written, and nothing in it is run."""
 
 from __future__ import annotations
 
-import json
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.disk import sha256_of
+from fairtrial import __version__
+from fairtrial.disk import sha256_of, temporary_folder
 from fairtrial.errors import BadInput, Diverged
-from fairtrial.events import Ready, event_json
+from fairtrial.events import Improved, Logged, Ready, Scored, Stepped
 from fairtrial.record import Record
-from fairtrial.results.audit import Checked, Claim
-from fairtrial.results.sentences import verdict_sentences
-from fairtrial.results.values import TaskVerdict, Verdict
-from fairtrial.results.verdict_file import is_of_0_2
+from fairtrial.results.audit import Checked, Claim, ClaimState
+from fairtrial.results.study import StudyFiles, is_of_0_2
+from fairtrial.results.values import Verdict
+from fairtrial.stored import read_plain
 from fairtrial.typed import unstructure
 
 if TYPE_CHECKING:
-    from fairtrial.prepare import Prepared
-    from fairtrial.training.loop import Loop
-    from fairtrial.training.scoring import Score
-    from fairtrial.training.tasks import Task
+    import numpy as np
 
-PROVEN, CONSISTENT, FALSE, OPEN = "proven", "consistent", "false", "not proven"
-SETTLED = (
-    20  # steps that are equal to the last bit: this processor computes the same bits, and no later step may differ
+    from fairtrial.prepare import Prepared
+    from fairtrial.study.plan import Plan
+    from fairtrial.training.loop import Loop
+
+PROVEN, CONSISTENT, FALSE, OPEN, SKIPPED = ClaimState
+# what no computation gives again: times, where it was computed, what a recipe was before its data resolved it; and
+# checksums, which are compared with the files themselves
+FREE = frozenset(
+    "seconds seconds_per_step seconds_ratio peak_memory_mb environment code changed asked mark sha256".split()
 )
-CLOSE = 1e-3  # relative: what another processor or library may differ by in so few steps
+SENTENCES = frozenset("notes part_notes sentences reasons cite meaning".split())  # other versions word them otherwise
+ANSWERS = frozenset("accuracy interval macro_f1 confusion".split())  # change where an answer near a tie turns over
+EXACT, ROUNDED = 1e-9, 1e-4  # relative: what one computer gives again, and what rounding makes of a score elsewhere
+PERTURBED, AMPLIFIED = 2.0**-18, 100.0  # relative: first weights, and how much more another processor may do
+FOREIGN = 0.5  # relative distance of two networks that began differently
+MOST_TIES = 0.01  # share of answers that may turn over on another processor
 OnStatus = Callable[[str], None]
 
 
@@ -40,7 +51,7 @@ OnStatus = Callable[[str], None]
 class Options:
     steps: int | None = None  # of the training; None: all of them, 0: none
     data: str | None = None  # where the data are here
-    trials: int | None = 2  # of a study; None: all of them
+    trials: int | None = 2  # of a study; None: all of them, and its audits and baselines
 
 
 def verify_folder(folder: Path, options: Options, on_status: OnStatus) -> Checked:
@@ -58,7 +69,7 @@ def verify_record(folder: Path, options: Options, on_status: OnStatus) -> Checke
         files = check_files(record)
     except BadInput as error:
         state = FALSE if (folder / "trial.json").is_file() else OPEN
-        return Checked(folder, (Claim("files", state, error.what),))
+        return Checked(folder, (Claim("files", state, one_line(error)),))
     on_status(f"{folder}: reading the data")
     try:
         from fairtrial.environment import use_threads
@@ -66,309 +77,326 @@ def verify_record(folder: Path, options: Options, on_status: OnStatus) -> Checke
 
         require_plugins(record)  # a part that is not built in runs only where it is named
         with use_threads(record.trial.environment.threads):
-            prepared, data = check_data(record, options, environment_differs(record))
-            if prepared is None:
-                return Checked(folder, (files, data))
-            return Checked(folder, (files, data, *train_again(record, prepared, options, on_status)))
+            claims = [files, *Repeated(record, options, on_status).claims()]
     except BadInput as error:
-        return Checked(folder, (files, Claim("training", OPEN, with_hint(error))))
+        claims = [files, Claim("training", OPEN, one_line(error))]
+    return Checked(folder, tuple(claims), weights=record.result.model_sha256)
 
 
-def with_hint(error: BadInput) -> str:
+def one_line(error: BadInput) -> str:
     return error.what.replace("\n", " ")
 
 
 def check_files(record: Record) -> Claim:
     """Every file is the one that the result names. Whoever edits a file can make its checksum again, too."""
-    trial, recipe, result = record.trial, record.recipe, record.result
-    for name in ("events.jsonl", "outcomes.safetensors", "model.safetensors", "tokenizer.json"):
+    trial, result = record.trial, record.result
+    for name in {**result.sha256, **trial.sha256, "model.safetensors": ""}:
         record.checked(name)
-    _ = record.events(), record.outcomes(), record.baseline
-    if result.seed != trial.seed:
-        return Claim("files", FALSE, f"trial.json says seed {trial.seed}, result.json {result.seed}")
-    if trial.changed:
-        return Claim("files", CONSISTENT, f"resumed although {' and '.join(trial.changed)} had changed")
-    return Claim("files", CONSISTENT, f"all checksums fit; seed {trial.seed}, recipe {trial.recipe}, {recipe.task}")
+    _ = record.recipe, record.events(), record.outcomes(), record.baseline
+    return Claim("files", CONSISTENT, f"all checksums fit; seed {trial.seed}, recipe {trial.recipe}")
 
 
-def check_data(record: Record, options: Options, other: str) -> tuple[Prepared | None, Claim]:
-    """The same files, and the same tokenizer, labels and documents made of them."""
-    from fairtrial.prepare import prepare
-    from fairtrial.recipe import fingerprint
+class Repeated:
+    """A record's trial once more: its data, its training, its scores."""
 
-    recipe, trial = record.recipe, record.trial
-    if options.data is not None:
-        recipe = replace(recipe, data=replace(recipe.data, source=options.data))
-    device = trial.environment.device  # on another one the bits are others
-    prepared = replace(prepare(recipe, trial.seed), device=device)
-    found, asked = prepared.corpus.files, trial.data
-    if found != asked:
-        names = sorted(name for name in {**found, **asked} if found.get(name) != asked.get(name))
-        return None, Claim("data", OPEN, f"the data here are others than those of the record ({', '.join(names[:3])})")
-    if fingerprint(prepared.recipe) != trial.recipe:
-        return None, false_unless(other, "data", "these data give another recipe (its length or kind of tokens)")
-    if prepared.tokenizer.to_json() != (record.folder / "tokenizer.json").read_text(encoding="utf-8"):
-        return None, false_unless(other, "data", "another tokenizer follows from these data and this seed")
-    own = replace(
-        trial, labels=prepared.splits.labels, test_sets=tuple(prepared.splits.tests), counts=prepared.task.counts
-    )
-    if wrong := first_difference(unstructure(own), unstructure(trial), shared=bool(other)):
-        return None, false_unless(other, "data", f"trial.json: {wrong}")
-    return prepared, Claim("data", PROVEN, "the same files by sha256; tokenizer and labels follow from them")
+    def __init__(self, record: Record, options: Options, on_status: OnStatus) -> None:
+        from fairtrial.environment import changed_since
+        from fairtrial.prepare import prepare
 
+        self.record, self.options, self.on_status = record, options, on_status
+        self.events, self.result = record.events(), record.result
+        trial, recipe = record.trial, record.recipe
+        changed = [*changed_since(trial), *(f"resumed with {each}" for each in trial.changed)]
+        changed += [] if trial.environment.cpu else ["its processor is not known"]
+        changed += ["its device did not promise the same bits"] if self.result.not_deterministic else []
+        self.other = "; ".join(changed)  # what may have changed the bits; empty: nothing
+        self.free = FREE if trial.environment.fairtrial == __version__ else FREE | SENTENCES
+        if options.data is not None:
+            recipe = replace(recipe, data=replace(recipe.data, source=options.data))
+        self.prepared = replace(prepare(recipe, trial.seed), device=trial.environment.device)
 
-def train_again(record: Record, prepared: Prepared, options: Options, on_status: OnStatus) -> Iterator[Claim]:
-    """Claims on training, weights and scores."""
-    from safetensors.torch import load as load_tensors
+    def claims(self) -> Iterator[Claim]:
+        data = self.check_data()
+        yield data
+        if data.state != PROVEN:
+            return
+        loop = self.loop(self.prepared)
+        yield self.check_training(loop)
+        yield self.check_weights(loop)
+        yield self.check_scores(loop)
 
-    from fairtrial.training.device import deterministic
-    from fairtrial.training.loop import Loop, put_weights, weights_of
-    from fairtrial.trial import final_scores
-
-    other = environment_differs(record)
-    loop = Loop(prepared.task, prepared.recipe.training, prepared.recipe.scoring, record.trial.seed)
-    with deterministic(loop.device):
-        training = compare_training(record, loop, options.steps, other, on_status)
-    yield training
-    stored = load_tensors(record.weights())
-    whole = training.state == PROVEN and (loop.progress.step == loop.steps or bool(loop.progress.stopped))
-    best_step = loop.restore_best() if whole else None
-    own = weights_of(prepared.task.network)
-    if {name: tensor.shape for name, tensor in own.items()} != {name: each.shape for name, each in stored.items()}:
-        yield Claim("weights", FALSE, "the stored weights do not fit the network of the recipe")
-        return
-    if whole:
-        wrong = [name for name, tensor in own.items() if not same_bits(tensor, stored[name])]
-        said = f"{len(wrong)} of {len(own)} tensors are not what the training gives ({wrong[0]})" if wrong else ""
-        yield Claim("weights", FALSE if wrong else PROVEN, said or "every bit of them follows from the training")
-    else:
-        why = "the training was not repeated to its end" if training.state == PROVEN else "see training"
-        yield Claim("weights", OPEN, why)
-    put_weights(prepared.task.network, stored)
-    on_status(f"{record.folder}: scoring")
-    scores = final_scores(prepared.task, record)
-    outcomes = {f"{name}/{what}": array for name, score in scores.items() for what, array in score.outcomes.items()}
-    yield compare_scores(record, prepared.task, outcomes, scores, other, loop if whole else None, best_step)
-
-
-def environment_differs(record: Record) -> str:
-    """What else than recipe, seed and data may have changed the bits; empty where nothing is known to."""
-    from fairtrial.environment import changed_since, code_fingerprint, describe
-
-    then = record.trial.environment
-    now = describe(then.threads)
-    changed = [f"{name} {getattr(then, name)}, here {getattr(now, name)}" for name in changed_since(then)]
-    changed += ["its device did not promise the same bits"] if record.result.not_deterministic else []
-    changed += ["another version of fairtrial's code"] if record.trial.code != code_fingerprint() else []
-    return "; ".join(changed)
-
-
-def compare_training(record: Record, loop: Loop, steps: int | None, other: str, on_status: OnStatus) -> Claim:
-    """Event by event: loss and learning rate of every step, scores of every evaluation."""
-    told, exact, last = iter(record.events()), True, 0
-    if steps == 0:
-        return Claim("training", OPEN, "not repeated (--steps 0)")
-    end = loop.steps if steps is None else min(steps, loop.steps)
-    try:
-        for event in loop.run():
-            if isinstance(event, Ready):
-                if event.step >= end or (not exact and event.step >= SETTLED):
-                    break
-                if event.step % 20 == 0:
-                    on_status(f"{record.folder}: step {event.step} of {end}")
-                continue
-            logged = next(told, None)
-            if logged is None:
-                return false_unless(other, "training", f"the record's log ends before step {event.step}")
-            own, stored = event_json(event), event_json(logged)
-            wrong = first_difference(own, stored, shared=bool(other))
-            if wrong and exact and last >= SETTLED:
-                return Claim("training", FALSE, f"step {event.step} gives something else: {wrong}")
-            if wrong and first_difference(own, stored, CLOSE, shared=bool(other)):
-                return false_unless(other, "training", f"step {event.step} gives something else: {wrong}")
-            exact, last = exact and not wrong, event.step
-    except Diverged as error:
-        return false_unless(other, "training", error.what)
-    if not exact:
-        why = other or "another processor or library"
-        return Claim("training", CONSISTENT, f"its first {last} steps to three digits, not to the last bit ({why})")
-    if end == loop.steps or loop.progress.stopped:
-        if next(told, None) is not None:
-            return Claim("training", FALSE, f"the record's log goes on after the last step, {last}")
-        return Claim("training", PROVEN, f"all {last:,} steps from recipe and seed, to the last bit")
-    return Claim(
-        "training", PROVEN, f"the first {last:,} of {loop.steps:,} steps from recipe and seed, to the last bit"
-    )
-
-
-def false_unless(other: str, name: str, what: str) -> Claim:
-    """A difference proves nothing where the environment is another one."""
-    return Claim(name, OPEN, f"{what}; but the environment differs ({other})") if other else Claim(name, FALSE, what)
-
-
-def compare_scores(
-    record: Record,
-    task: Task,
-    outcomes: Mapping[str, Any],
-    scores: Mapping[str, Score],
-    other: str,
-    loop: Loop | None,
-    best_step: int | None,
-) -> Claim:
-    """Outcomes of every item and all metrics, by the stored weights; of a whole training everything in result.json."""
-    from fairtrial.provenance import trial_result
-
-    told, stored, shared = record.result, record.outcomes(), bool(other)
-    if loop is not None and best_step is not None:
-        own = trial_result(record, task, loop, best_step, scores, told.not_deterministic)
-    else:
-        tests = {name: score.metrics for name, score in scores.items() if name != "validation"}
-        own = replace(told, validation=scores["validation"].metrics if "validation" in scores else None, tests=tests)
-    here, there = (unstructure(replace(each, sha256={})) for each in (own, told))
-    wrong = first_difference(here, there, shared=shared)
-    unequal = sorted(name for name in {*outcomes, *stored} if not same_array(outcomes.get(name), stored.get(name)))
-    other = other if unequal else ""  # where all outcomes are equal, the environment changes nothing
-    if wrong and first_difference(here, there, CLOSE, shared=shared):
-        return false_unless(other, "scores", f"result.json: {wrong}")
-    if unequal and any(not same_array(outcomes.get(name), stored.get(name), close=True) for name in unequal):
-        return false_unless(other, "scores", f"outcomes.safetensors: {unequal[0]} is not what the stored weights give")
-    if wrong or unequal:
-        return Claim("scores", CONSISTENT, f"to three digits, not to the last bit ({other or 'another processor'})")
-    return Claim("scores", PROVEN, f"{', '.join(scores)}: the stored weights give every outcome and metric again")
-
-
-# comparing
-
-
-def plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))
-
-
-def first_difference(own: Any, told: Any, close: float = 0.0, path: str = "", *, shared: bool = False) -> str:
-    """Where two plain values differ first, in words; empty where they do not. `close`: relative, for numbers; `shared`:
-    only what both have, as another version may store more or less."""
-    if isinstance(own, dict) and isinstance(told, dict):
-        names = [name for name in {**own, **told} if not shared or (name in own and told.get(name) is not None)]
-        found = (
-            first_difference(own.get(name), told.get(name), close, f"{path}.{name}", shared=shared) for name in names
+    def differs(self, name: str, message: str, doubt: str | None = None) -> Claim:
+        """A difference proves nothing where another environment computed it."""
+        doubt = self.other if doubt is None else doubt
+        return Claim(
+            name, OPEN if doubt else FALSE, message + (f"; but the environment differs ({doubt})" * bool(doubt))
         )
-        return next(filter(None, found), "")
-    if isinstance(own, list) and isinstance(told, list) and len(own) == len(told):
-        pairs = enumerate(zip(own, told, strict=True))
-        found = (first_difference(*pair, close, f"{path}[{at}]", shared=shared) for at, pair in pairs)
-        return next(filter(None, found), "")
-    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (own, told))
-    if own == told or (numbers and (math.isclose(own, told, rel_tol=close) or (own != own and told != told))):
-        return ""
-    return f"{path.lstrip('.')} is {short(told)} there, {short(own)} here"
+
+    def check_data(self) -> Claim:
+        """The same files, and all that trial.json says of them follows."""
+        from fairtrial.provenance import trial_info
+
+        trial, prepared = self.record.trial, self.prepared
+        here = prepared.corpus.files
+        if names := sorted(name for name in {**here, **trial.data} if here.get(name) != trial.data.get(name)):
+            return Claim("data", OPEN, f"the data here are not those of the record ({', '.join(names[:3])})")
+        if prepared.tokenizer.to_json() != (self.record.folder / "tokenizer.json").read_text(encoding="utf-8"):
+            return self.differs("data", "another tokenizer follows from these data and this seed")
+        if wrong := difference(trial_info(prepared, 1, trial.plugins, trial.asked), trial, free=self.free):
+            return self.differs("data", f"trial.json: {wrong}")
+        return Claim("data", PROVEN, "the same files by sha256; tokenizer, labels and notes follow from them")
+
+    def loop(self, prepared: Prepared) -> Loop:
+        from fairtrial.training.loop import Loop
+
+        return Loop(prepared.task, prepared.recipe.training, prepared.recipe.scoring, self.record.trial.seed)
+
+    def run(self, loop: Loop) -> Iterator[Logged]:
+        """Train as far as it was asked for."""
+        from fairtrial.training.device import deterministic
+
+        end = loop.steps if self.options.steps is None else min(self.options.steps, loop.steps)
+        with deterministic(loop.device):
+            for event in loop.run():
+                if not isinstance(event, Ready):
+                    yield event
+                elif event.step >= end:
+                    return
+                elif event.step % 20 == 0:
+                    self.on_status(f"{self.record.folder}: step {event.step} of {end}")
+
+    def check_training(self, loop: Loop) -> Claim:
+        """Event by event: loss and learning rate of every step, scores of every evaluation."""
+        if self.options.steps == 0:
+            return Claim("training", SKIPPED, "not re-trained (--steps 0)")
+        own, wrong = list[Logged](), ""
+        try:
+            for event in self.run(loop):
+                told = self.events[len(own)] if len(own) < len(self.events) else None
+                own.append(event)
+                wrong = wrong or ("" if event == told else difference(event, told, 0.0) or f"{event} is not in the log")
+                if wrong and not self.other:
+                    return Claim("training", FALSE, f"step {event.step} gives something else: {wrong}")
+        except Diverged as error:
+            return self.differs("training", error.what)
+        step = loop.progress.step
+        if not wrong and ended(loop) and len(self.events) > len(own):
+            return self.differs("training", f"the record's log goes on after the last step, {step}")
+        if wrong:
+            return self.within_rounding(own)
+        part = f"all {step:,}" if ended(loop) else f"the first {step:,} of {loop.steps:,}"
+        return Claim("training", PROVEN, f"re-trained bit by bit: {part} steps")
+
+    def within_rounding(self, own: Sequence[Logged]) -> Claim:
+        """Other bits, computed elsewhere: every value within what rounding does to this training. That is measured, by
+        the same training from first weights that differ in their last digits."""
+        import torch
+
+        prepared = replace(self.prepared)  # with a network of its own
+        for tensor in prepared.task.network.parameters():
+            signs = torch.arange(tensor.numel()).remainder(2).view(tensor.shape).to(tensor)
+            tensor.data.mul_(1 + PERTURBED * (2 * signs - 1))
+        here, there, shaken = (losses(each) for each in (own, self.events, [*self.run(self.loop(prepared))]))
+        moved = ROUNDED / AMPLIFIED
+        for (step, name), value in here.items():
+            size = max(abs(value), 1e-9)
+            moved = max(moved, abs(shaken.get((step, name), value) - value) / size)
+            told = there.get((step, name))
+            if told is not None and not abs(told - value) <= AMPLIFIED * moved * size:
+                return self.differs("training", f"{name} at step {step} is {told:.6g} there, {value:.6g} here")
+        if len(here.keys() & there.keys()) < len(here) / 2:
+            return self.differs("training", "the record's log is of another training")
+        return Claim("training", CONSISTENT, f"re-trained within rounding, not bit by bit ({self.other})")
+
+    def check_weights(self, loop: Loop) -> Claim:
+        """Those of the training beside the stored ones, which the network has from here on."""
+        import torch
+        from safetensors.torch import load as load_tensors
+
+        from fairtrial.training.loop import cloned, put_weights, weights_of
+
+        stored = load_tensors(self.record.weights())
+        if ended(loop):
+            loop.restore_best()
+        own = cloned(weights_of(loop.network))
+        one, other = ({name: (each.shape, each.dtype) for name, each in of.items()} for of in (own, stored))
+        if one != other:
+            raise BadInput("the stored weights do not fit the network of the recipe")
+        put_weights(loop.network, stored)
+        if not ended(loop):
+            return Claim("weights", SKIPPED, "the training was not repeated to its end")
+        wrong = [name for name, tensor in own.items() if not torch.equal(tensor.cpu(), stored[name])]
+        if not wrong:
+            return Claim("weights", PROVEN, "every bit of them follows from the training")
+        apart = math.sqrt(sum(float((own[name].cpu().double() - stored[name]).square().sum()) for name in own))
+        share = apart / math.sqrt(sum(float(each.double().square().sum()) for each in stored.values()))
+        if self.other and share <= FOREIGN:
+            return Claim("weights", CONSISTENT, f"near those of the training (relative distance {share:.1e})")
+        message = f"{len(wrong)} of {len(own)} tensors are not what the training gives ({wrong[0]})"
+        return self.differs("weights", message)
+
+    def check_scores(self, loop: Loop) -> Claim:
+        """Every outcome, and all of result.json, by the stored weights and the log."""
+        from fairtrial.baselines.run import baseline_of
+        from fairtrial.provenance import trial_result
+        from fairtrial.trial import final_scores
+
+        self.on_status(f"{self.record.folder}: scoring")
+        scores, stored = final_scores(loop.task, self.record), self.record.outcomes()
+        here = {f"{name}/{key}": array for name, score in scores.items() for key, array in score.outcomes.items()}
+        unequal = sorted(name for name in {*here, *stored} if not same(here.get(name), stored.get(name)))
+        code = self.other if "code" in self.other else ""  # rounding alone moves the scores of given weights little
+        if unequal and not (self.other and all(same(here.get(name), stored.get(name), ROUNDED) for name in unequal)):
+            return self.differs("scores", f"outcomes.safetensors: {unequal[0]} is not what the weights give", code)
+        progress, steps, kept = loop.progress, 0, 0
+        for event in self.events:  # that the log is true is a claim of its own
+            steps = event.step if isinstance(event, Stepped) else steps
+            kept = event.step if isinstance(event, Improved) else kept
+        progress.step = loop.steps
+        kept = kept if loop.task.choose_on and self.record.recipe.training.keep == "best" else steps
+        own = trial_result(self.record, loop.task, loop, kept, scores, self.result.not_deterministic)
+        free = self.free | ANSWERS if unequal else self.free
+        if wrong := difference(own, self.result, ROUNDED if unequal else EXACT, free):
+            return self.differs("scores", f"result.json: {wrong}", code if unequal else "")
+        told = self.record.baseline
+        if told and (wrong := difference(baseline_of(self.record, self.prepared), told, free={"outcomes"})):
+            return self.differs("scores", f"baseline.json: {wrong}")
+        if unequal:
+            return Claim("scores", CONSISTENT, f"re-scored within rounding ({self.other})")
+        return Claim("scores", PROVEN, f"re-scored: the stored weights give every outcome of {', '.join(scores)}")
 
 
-def short(value: Any) -> str:
+def ended(loop: Loop) -> bool:
+    return loop.progress.step == loop.steps
+
+
+def losses(events: Sequence[Logged]) -> dict[tuple[int, str], float]:
+    """Of every step, and of every split that was scored."""
+    steps = {(event.step, "loss"): event.loss for event in events if isinstance(event, Stepped)}
+    return steps | {(event.step, event.split): event.metrics.loss for event in events if isinstance(event, Scored)}
+
+
+def same(one: np.ndarray | None, other: np.ndarray | None, close: float = 0.0) -> bool:
+    import numpy as np
+
+    if one is None or other is None or (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    if one.dtype.kind == "f" or not close:
+        return bool(np.allclose(one, other, rtol=close, atol=close))
+    return bool((one != other).mean() <= MOST_TIES)
+
+
+def difference(
+    own: Any, told: Any, close: float = EXACT, free: frozenset[str] | set[str] = FREE, path: str = ""
+) -> str:
+    """Where two values differ first, in words; empty where they do not. `close`: how far numbers may be apart; `free`:
+    names of fields that are not compared."""
+    own, told = (unstructure(each) if is_dataclass(each) else each for each in (own, told))
+    if isinstance(own, dict) and isinstance(told, dict):
+        names = {**own, **told}
+        pairs = [(own.get(name), told.get(name), f"{path}.{name}") for name in names if name not in free]
+    elif isinstance(own, list) and isinstance(told, list) and len(own) == len(told):
+        pairs = [(one, other, f"{path}[{at}]") for at, (one, other) in enumerate(zip(own, told, strict=True))]
+    else:
+        if path.endswith(".meaning"):  # of an audit: how many batches fit its time
+            own, told = (re.sub(r"\d+", "#", str(each)) for each in (own, told))
+        numbers = {type(own), type(told)} <= {int, float}
+        if own == told or (numbers and (math.isclose(own, told, rel_tol=close) or (own != own and told != told))):
+            return ""
+        return f"{path.lstrip('.')} is {short(told)} there, {short(own)} here"
+    return next(filter(None, (difference(one, other, close, free, at) for one, other, at in pairs)), "")
+
+
+def short(value: object) -> str:
     text = f"{value:.9g}" if isinstance(value, float) else str(value)
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
-def same_bits(one: Any, other: Any) -> bool:
-    import torch
-
-    return one.dtype == other.dtype and torch.equal(one.cpu(), other)
-
-
-def same_array(one: Any, other: Any, *, close: bool = False) -> bool:
-    import numpy as np
-
-    if one is None or other is None or one.shape != other.shape:
-        return False
-    if not close or one.dtype.kind not in "f":
-        # answers near a tie may turn over on another processor
-        return np.array_equal(one, other) or bool(close and len(one) and (one != other).mean() < 0.01)
-    return bool(np.allclose(one, other, rtol=CLOSE, atol=1e-5))
-
-
-# studies
-
-
 def verify_study(folder: Path, options: Options, on_status: OnStatus) -> Checked:
-    """Every trial's checksums, the verdict again from their outcomes, some trials again."""
-    from fairtrial.report.study_files import StudyFiles
-
+    """Every trial's checksums and place, the verdict again from their outcomes, some trials again."""
     try:
         study = StudyFiles.open(folder)
-        told = study.verdict
-        records = [record for named in study.records.values() for found in named.values() for record in found]
+        study.check_unchanged()
+        records = [Record.open(path.parent) for path in sorted(folder.glob("*/*/*/**/result.json"))]
         for record in records:
-            if record.complete:
-                check_files(record)
-        files = Claim("files", CONSISTENT, f"all checksums of {len(records)} trials fit")
+            check_files(record)
+        claims = [Claim("files", CONSISTENT, f"all checksums of {len(records)} trials fit"), *copies(folder, records)]
+        told = study.verdict
     except BadInput as error:
-        return Checked(folder, (Claim("files", FALSE, error.what),))
+        return Checked(folder, (Claim("files", FALSE, one_line(error)),))
     on_status(f"{folder}: judging again")
-    claims = [files, judge_again(folder, told, options)]
-    finished = [record for record in records if record.complete]
-    count = len(finished) if options.trials is None else min(options.trials, len(finished))
-    inside = []
-    for record in random.SystemRandom().sample(finished, count):  # nobody can know which
-        inside.append(verify_record(record.folder, options, on_status))
-    states = [each.state for each in inside]
-    if states:
-        names = ", ".join(each.folder.relative_to(folder / "trials").as_posix() for each in inside)
-        state = next(state for state in (FALSE, OPEN, CONSISTENT, PROVEN) if state in states)
-        wrong = next((claim.detail for each in inside for claim in each.claims if claim.state == state != PROVEN), "")
-        if state == PROVEN and count < len(finished):
-            state, wrong = CONSISTENT, "those are proven, the others have fitting checksums"
-        detail = f"{count} of {len(finished)} again ({names})" + (f": {wrong}" if wrong else "")
-        claims.append(Claim("trials", state, detail))
-    return Checked(folder, tuple(claims), tuple(inside))
+    claims.append(check_verdict(folder, told, options))
+    count = len(records) if options.trials is None else min(options.trials, len(records))
+    chosen = random.SystemRandom().sample(records, count)  # nobody can know which
+    inside = [verify_record(record.folder, options, on_status) for record in chosen]
+    states = [each.state for each in inside] + [CONSISTENT] * (count < len(records))
+    detail = f"{states.count(PROVEN)} of {len(records)} trials re-trained bit by bit"
+    worst = next((state for state in (FALSE, OPEN, CONSISTENT) if state in states), PROVEN)
+    detail += next((f"; {each.folder}: {each.reason}" for each in inside if each.state == worst != PROVEN), "")
+    return Checked(folder, (*claims, Claim("trials", worst, detail)), tuple(inside))
 
 
-def judge_again(folder: Path, told: Verdict, options: Options) -> Claim:
-    """The verdict from the outcomes of the trials, with the audits and baselines that the folder holds."""
+def copies(folder: Path, records: Sequence[Record]) -> Iterator[Claim]:
+    """Records with the same weights or the same log: of different seeds they cannot be."""
+    alike: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        for digest in (record.result.model_sha256, record.result.sha256.get("events.jsonl", "")):
+            alike[digest].append(record)
+    for group in alike.values():
+        names = " and ".join(record.folder.relative_to(folder).as_posix() for record in group)
+        if len({record.trial.seed for record in group}) > 1:
+            yield Claim("copies", FALSE, f"{names} are the same training under different seeds")
+            return
+
+
+def check_verdict(folder: Path, told: Verdict, options: Options) -> Claim:
+    """The whole verdict once more, sentences included. Where all trials are repeated, audits, baselines and costs are
+    made again, too, in a copy of the folder."""
     from fairtrial.plugins import loaded_digests
-    from fairtrial.study.folder import StudyFolder
-    from fairtrial.study.plan import make_plan
-    from fairtrial.study.run import judge
-    from fairtrial.study.search import earlier_choice
-    from fairtrial.study.tables import load_study, study_from
+    from fairtrial.study.run import judge_again, open_plan
 
+    if is_of_0_2(folder / "verdict.json"):
+        return Claim("verdict", OPEN, f"it was written by version 0.2; judge again with: fairtrial study {folder}")
     try:
-        table = load_study(folder / "study.toml")
-        if options.data is not None:
-            table["data"] = options.data
-        study, home = study_from(table), StudyFolder(folder)
-        for path in (Path(name) for variant in study.variants for name in variant.plugins):
-            if not path.is_file() or sha256_of(path) not in loaded_digests():  # it runs only where it is named
-                return Claim("verdict", OPEN, f"it needs parts from {path}: name that file with --with")
-        if study.match:
-            return Claim("verdict", OPEN, "a study at matched budgets is not judged again")
-        plan = make_plan(study, home)
-        plan = plan.with_recipes(earlier_choice(plan))
+        plan = open_plan(folder, options.data)
     except BadInput as error:
-        return Claim("verdict", OPEN, with_hint(error))
+        return Claim("verdict", OPEN, one_line(error))
+    for path in (Path(name) for variant in plan.study.variants for name in variant.plugins):
+        if not path.is_file() or sha256_of(path) not in loaded_digests():  # it runs only where it is named
+            return Claim("verdict", OPEN, f"it needs parts from {path}: name that file with --with")
+    trials = {task: [one for own in plan.finished(task).values() for one in own.values()] for task in plan.recipes}
+    if any(one.trial.data != plan.eval_sets[task].files for task, own in trials.items() for one in own):
+        return Claim("verdict", OPEN, "the data here are not those of the study")
+    others = {one.trial.environment.fairtrial for own in trials.values() for one in own} - {__version__}
+    free, rebuild = FREE | SENTENCES if others else FREE, options.trials is None
     try:
-        own, _ = judge(plan, told.rule)
+        if rebuild:
+            wrong = rebuilt_differs(plan, told, free)
+        else:
+            wrong = difference(judge_again(plan, told.rule), told, free=free)
     except BadInput as error:  # outcomes that do not give the metrics of their record, for example
-        return Claim("verdict", FALSE, with_hint(error))
-    for task, judged in own.tasks.items():
-        if task not in told.tasks:
-            return Claim("verdict", FALSE, f"verdict.json says nothing of {task}")
-        again, kept = (numbers_of(each) for each in (judged, told.tasks[task]))
-        if wrong := first_difference(again, kept, 1e-9, shared=is_of_0_2(folder / "verdict.json")):
-            return Claim("verdict", FALSE, f"verdict.json, {task}: {wrong}")
-    for judged in own.tasks.values():
-        if lost := [
-            line for line in verdict_sentences(judged.comparisons) if line not in {s.text for s in told.sentences}
-        ]:
-            return Claim("verdict", FALSE, f"verdict.json does not say: {lost[0]}")
-    detail = f"{len(own.comparisons)} comparisons follow from the trials' outcomes, the folder's audits and baselines"
-    return Claim("verdict", PROVEN, detail)
+        wrong = one_line(error)
+    if wrong or others:
+        return Claim("verdict", FALSE if wrong else CONSISTENT, wrong or f"its sentences are of version {min(others)}")
+    if rebuild:
+        return Claim("verdict", PROVEN, "verdict, baselines and audits recomputed")
+    return Claim("verdict", CONSISTENT, "verdict re-judged from all trials, baselines and audits not recomputed")
 
 
-def numbers_of(verdict: TaskVerdict) -> dict[str, Any]:
-    """What is judged again, without words."""
-    values = {name: plain(unstructure(getattr(verdict, name))) for name in JUDGED}
-    for name in ("comparisons", "baseline_comparisons"):
-        values[name] = [{key: own for key, own in each.items() if key != "reasons"} for each in values[name]]
-    return values
+def rebuilt_differs(plan: Plan, told: Verdict, free: frozenset[str]) -> str:
+    """Where the verdict, or an audit that it rests on, is not what trials and data give."""
+    from fairtrial.study.folder import StudyFolder
+    from fairtrial.study.run import judge_again
 
-
-JUDGED = ("metric", "margin", "seeds", "sets", "scores", "comparisons", "baseline_comparisons")
+    made = ("passports", "passport.json", "contamination.json", "parameters.json", "baselines", "report.html")
+    with temporary_folder() as place:
+        home = StudyFolder(place / "study")
+        shutil.copytree(plan.home.path, home.path, ignore=shutil.ignore_patterns(*made))
+        home.write("plan.json", replace(home.read_plan(), calibration={}))
+        wrong = difference(judge_again(replace(plan, home=home), told.rule, rebuild=True), told, free=free)
+        for path in sorted(home.path.rglob("*.json")):
+            name = path.relative_to(home.path)
+            if not wrong and {*name.parts} & {*made}:
+                there = read_plain(plan.home.path / name)
+                wrong = difference(read_plain(path), there, ROUNDED, free | {"value"}, f"{name}: ")
+    return wrong

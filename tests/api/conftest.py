@@ -21,7 +21,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     reviews = workspace / "reviews.tsv"
     reviews.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in reviews_of()))
     classifier = ft.train("classify", reviews, out=workspace / "classifier", steps=40, **SMALL)
-    language_model = ft.train("lm", reviews, out=workspace / "lm", steps=40, **SMALL)
+    language_model = ft.train(
+        "lm", reviews, parts=["learned"], output_bias=False, out=workspace / "lm", steps=40, **SMALL
+    )
     encoder = ft.train("mlm", reviews, out=workspace / "mlm", steps=2, **SMALL).folder
     here = ft.StudyOptions(engine="here")
     how = {"task": "classify", "seeds": 5, "steps": 40, "out": workspace / "study"}

@@ -65,7 +65,7 @@ def test_few_seeds_get_no_verdict_but_a_difference() -> None:
     found = ft.compare([[1, 1, 0, 1]], [[0, 1, 0, 1]])  # one seed
     assert (found.verdict, found.difference.estimate, found.p) == ("undecided", 25.0, None)
     assert found.reasons[0].code == "too_few_seeds"
-    assert "A verdict needs 5" in found.sentence
+    assert "a verdict needs 5" in found.sentence
 
 
 @cases(

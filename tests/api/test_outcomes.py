@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fairtrial as ft
+from forked import auditing_here
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> ft.Study:
     """Both tasks, several test sets."""
     folder, size = tmp_path_factory.mktemp("studies"), {"layers": 1, "width": 16, "hidden": 16}
     how: dict[str, Any] = {"seeds": 2, "steps": 3, "options": ft.StudyOptions(engine="here"), "quiet": True, **size}
-    return ft.study(["none", "learned", "rope"], "sotu", train_share=0.1, out=folder / "study", **how)
+    with auditing_here():
+        return ft.study(["none", "learned", "rope"], "sotu", train_share=0.1, out=folder / "study", **how)
 
 
 def test_what_is_stored_is_judged_as_the_study_was(study: ft.Study, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import gzip
 import json
 import math
 import zipfile
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +16,8 @@ import numpy as np
 import pytest
 
 import fairtrial as ft
-from fairtrial.report.study_files import StudyFiles
+from fairtrial.results.study import StudyFiles, from_json
 from fairtrial.results.values import Question, VerdictKind
-from fairtrial.results.verdict_file import from_json
 
 Call = Callable[..., Any]
 HEADS = ("seed", "item", "variant", "value")
@@ -75,12 +73,11 @@ def test_a_studys_outcomes_exported_give_its_own_numbers(
     assert {row.metric.name: row.difference.estimate for row in found.exploratory}["macro-F1"] == {
         row.metric.name: row.difference.estimate for row in own.exploratory
     }["macro-F1"]
-    assert own.comparisons[0].sentence in ft.verdict(path, baseline="none").text
+    assert ft.verdict(path, baseline="none").text[0] in own.comparisons[0].sentence
     said = fairtrial("verdict", path, "--baseline", "none", "--json")
     assert from_json(json.loads(said.out)).tasks["accuracy"].comparisons == own.comparisons
     said = fairtrial("verdict", path, "--baseline", "none")
     assert "compared with none, in points" in said.out
-    assert "neither the networks nor the data" in " ".join(said.out.split())
 
 
 def test_a_language_models_documents_weigh_as_in_a_study() -> None:
@@ -115,7 +112,6 @@ def test_a_language_models_documents_weigh_as_in_a_study() -> None:
         for name in ("estimate", "low", "high"):
             assert getattr(one.shown, name) == pytest.approx(getattr(other.shown, name), rel=1e-9), name
         assert one.sentence == other.sentence
-    assert any("same tokens" in line for line in found.text)
     more = [row | ({"weight": row["weight"] + 1} if row["variant"] == "b" else {}) for row in rows]
     (refused, *_) = ft.verdict(more).comparisons
     assert refused.verdict == "not_comparable"
@@ -151,8 +147,8 @@ def test_without_training_seeds_only_the_checkpoints_are_judged(fairtrial: Call,
     assert row.difference.estimate == pytest.approx(gains.mean())
     error = gains.std(ddof=1) / math.sqrt(400)
     assert (row.difference.high - row.difference.low) / 2 == pytest.approx(1.966 * error, rel=5e-3), "over items alone"
-    assert found.text[0].startswith("No training seeds were given, so this is the smaller question")
-    assert "this checkpoint of new is better than that of old" in found.text[1]
+    assert "this checkpoint of new is better than that of old" in found.text[0]
+    assert found.text[1].startswith("No training seeds were given: this is about these very checkpoints")
     assert ft.verdict(rows).comparisons[0].question == "these_checkpoints", "one seed is no seed"
     again = [row | {"seed": seed} for seed in range(5) for row in rows]
     copies = ft.verdict(again)
@@ -161,7 +157,6 @@ def test_without_training_seeds_only_the_checkpoints_are_judged(fairtrial: Call,
     averaged = ft.verdict(made_up(items=400), evaluation_seeds=True)
     assert averaged.comparisons[0].question == "these_checkpoints"
     assert any("those of the evaluation, not of training" in line for line in averaged.text)
-    assert any("taken to be training seeds" in line for line in ft.verdict(made_up()).text)
     said = fairtrial("verdict", path, "--out", tmp_path / "one.html")
     page = (tmp_path / "one.html").read_text()
     assert said.code == 0
@@ -458,34 +453,6 @@ def test_what_the_harness_and_helm_have_really_written_gives_their_own_figures()
     helm = ft.verdict(others / "helm", metric="quasi_exact_match")
     (row,) = helm.comparisons
     assert (row.test_set, row.variant, row.items) == ("simple_mcqa", "huggingface_two", 3)
-
-
-def test_hugging_faces_predictions(tmp_path: Path) -> None:
-    labels = ["good" if number % 3 else "bad" for number in range(60)]
-    (tmp_path / "test.tsv").write_text("label\ttext\n" + "".join(f"{label}\tx\n" for label in labels))
-    output = namedtuple("PredictionOutput", "predictions label_ids metrics")
-    by_variant: dict[str, list[Any]] = {"old": [], "new": []}
-    rng = np.random.default_rng(0)
-    for variant, wrong in (("old", 0.4), ("new", 0.1)):
-        for seed in range(5):
-            flips = rng.random(60) < wrong
-            guesses = [
-                ("bad" if label == "good" else "good") if flip else label
-                for label, flip in zip(labels, flips, strict=True)
-            ]
-            lines = "".join(f"{number}\t{guess}\n" for number, guess in enumerate(guesses))
-            folder = tmp_path / variant / str(seed)
-            folder.mkdir(parents=True)
-            (folder / "predict_results_sst2.txt").write_text("index\tprediction\n" + lines)
-            numbers = np.array([[label == "good" for label in side] for side in (guesses, labels)], int)
-            by_variant[variant].append(output(np.eye(2)[numbers[0]], numbers[1], {}))
-    pattern = str(tmp_path / "{variant}/{seed}/predict_results_*.txt")
-    found = ft.verdict(pattern, labels=tmp_path / "test.tsv", baseline="old").comparisons[0]
-    assert (found.verdict, found.test_set, found.seeds, found.items) == ("better", "sst2", 5, 60)
-    other = ft.verdict(by_variant).comparisons[0]
-    assert (other.difference.estimate, other.p) == (found.difference.estimate, found.p)
-    with pytest.raises(ft.BadInput, match="give the true labels with --labels"):
-        ft.verdict(pattern)
 
 
 def test_power_plans_from_a_spread_or_a_pilot(tmp_path: Path, fairtrial: Call, library: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from fairtrial.progress import (
     progress_bar,
     status,
 )
-from fairtrial.stored_study import PlanSummary
+from fairtrial.stored import PlanSummary
 
 
 class Seen(ProgressBar):

@@ -71,10 +71,10 @@ def test_a_verdict_in_a_notebook_begins_as_the_page_does(library: dict[str, Any]
     lead = re.search(r'<p class="first">.*?</p>', page)
     assert lead is not None
     assert lead[0] in shown
-    assert 'class="strips"' in shown
+    assert 'class="chart"' in shown
     plain = library["classifier"]._repr_html_()
-    assert ".strips" in shown.split("</style>")[0]
-    assert ".strips" not in plain, "an output stores the style of what it shows, and no other"
+    assert ".chip" in shown.split("</style>")[0]
+    assert ".chip" not in plain, "an output stores the style of what it shows, and no other"
 
 
 def test_the_style_of_one_output_does_not_reach_another(library: dict[str, Any]) -> None:

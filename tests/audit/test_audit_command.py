@@ -40,7 +40,7 @@ def test_a_recipe_that_cheats_exits_1_and_the_table_says_how(fairtrial: Call, re
     assert "sees the future" in said.out
     assert "in a decoder" in said.out
     assert "in an encoder" not in said.out
-    assert "FAIL: M3 sees the future: changed words" in " ".join(said.out.split("\n\n")[0].split())
+    assert "FAIL: M3 sees the future, M4" in " ".join(said.out.split("\n\n")[0].split())
     row = next(line for line in said.out.splitlines() if line.strip().startswith("M3 "))
     assert "1e-09" in row
     assert "FAIL" in row

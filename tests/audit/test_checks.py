@@ -25,8 +25,8 @@ from fairtrial.plugins import load_file
 
 Know = Callable[[type[Part]], str]
 # what no part can break: the tests below and test_probe.py break networks themselves
-CONTROLLED_HERE = {"M2", "M11", "E1", "V1", "V2", "V3", "V4", "V5"}
-NEVER_FAIL = {"M12d", "K2p"}  # reports
+CONTROLLED_HERE = {"M2", "M11", "E1", "V3", "V4", "V5", "V6"}
+NEVER_FAIL = {"M12d", "K2p", "O1", "O2", "O3"}  # reports
 ELSEWHERE = {"G1"}  # on a pretend device: training/test_device.py
 
 
@@ -96,7 +96,7 @@ def test_a_part_that_refuses_float64_is_audited_in_float32_with_a_wider_limit(kn
     subject = small_subject("lm", known(Single))
     assert subject.network.out.weight.dtype == torch.float32
     assert 1e-5 < subject.tolerance < 1e-3
-    assert failed(audit(subject, only=["M1", "M3", "M5", "M6", "M7", "E1", "C1", "M14"])) == {}
+    assert failed(audit(subject, only=["M1", "M3", "M6", "M7", "E1", "C1", "M14"])) == {}
 
 
 def test_the_audit_restores_the_global_random_generator() -> None:
@@ -166,7 +166,7 @@ def test_a_decoder_and_an_encoder_get_the_checks_that_apply_to_them() -> None:
     def ids(subject: Subject) -> set[str]:
         return {finding.id for finding in audit(subject, only=UNTRAINED)}
 
-    assert {"M3", "M4", "M5", "C1", "C1p", "C2", "V2", "V4"} == ids(small_subject("lm", "rope")) - ids(
+    assert {"M3", "M4", "C1", "C1p", "C2", "V6"} == ids(small_subject("lm", "rope")) - ids(
         small_subject("classify", "rope")
     )
     assert "M9r" not in ids(small_subject("lm", "rope"))
@@ -182,8 +182,8 @@ def test_the_shape_may_be_a_single_head_of_a_single_token() -> None:
         assert any(finding.verdict == PASS for finding in findings)
 
 
-def test_the_page_about_the_passport_names_every_check() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "passport.md").read_text()
+def test_the_page_about_the_leak_audit_names_every_check() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "leak-audit.md").read_text()
     for check in CHECKS:
         assert f"| {check.id} | {check.name} | {check.level} |" in page
 

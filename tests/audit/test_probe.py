@@ -1,182 +1,100 @@
-"""Faults that begin at a size, a token, a mode or a call: each is found, and honest networks are not accused."""
+"""Faults that begin at a size, a token, a mode, a precision or a call: each is found, and honest networks are not
+accused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import faulty_networks as faults
 import pytest
 import torch
 from audits import failed
+from faulty_networks import LENGTH, VOCABULARY, Own
 from torch import Tensor, nn
 
 from fairtrial.audit.probe import Text, random_batches
 from fairtrial.audit.run import audit, audit_record
 from fairtrial.audit.subject import Subject, plan_of_module, subject_of
-from fairtrial.finding import PASS, REPORT
+from fairtrial.finding import FAIL, NOT_ASKED, PASS
 from fairtrial.record import Record
 
-VOCABULARY, LENGTH, WIDTH, STOP = 600, 32, 16, 3
-PROBES = ["V1", "V2", "V3", "T1"]
-
-
-class Own(nn.Module):
-    """One layer of causal attention, honest."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tokens, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.q, self.k, self.v = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
-        self.out = nn.Linear(WIDTH, VOCABULARY)
-
-    def mask(self, ids: Tensor) -> Tensor:
-        return torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril().repeat(len(ids), 1, 1)
-
-    def body(self, ids: Tensor) -> Tensor:
-        x = self.tokens(ids) + self.places(torch.arange(ids.shape[1]))
-        scores = (self.q(x) @ self.k(x).transpose(1, 2) / 4).masked_fill(~self.mask(ids), -1e9)
-        return x + scores.softmax(-1) @ self.v(x)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.out(self.body(ids))
-
-
-class AheadAtStops(Own):
-    def mask(self, ids: Tensor) -> Tensor:
-        mask = super().mask(ids)
-        for row, place in (ids[:, :-1] == STOP).nonzero().tolist():
-            mask[row, place, place + 1] = True
-        return mask
-
-
-class BatchStatisticsFrom24Rows(Own):
-    def body(self, ids: Tensor) -> Tensor:
-        x = super().body(ids)
-        return x - x.mean((0, 1), keepdim=True) if len(ids) >= 24 else x
-
-
-class AheadInLongTextsOnce(Own):
-    def mask(self, ids: Tensor) -> Tensor:
-        mask = super().mask(ids)
-        if ids.shape[1] > 28:
-            mask[:, 20, 25] = True
-        return mask
-
-
-class AheadOfRareWords(Own):
-    """Entries that a small vocabulary does not have."""
-
-    def mask(self, ids: Tensor) -> Tensor:
-        mask = super().mask(ids)
-        for row, place in (ids[:, :-1] >= 500).nonzero().tolist():
-            mask[row, place, place + 1] = True
-        return mask
-
-
-class CapacityFrom300Tokens(Own):
-    def body(self, ids: Tensor) -> Tensor:
-        x = super().body(ids)
-        if ids.numel() < 300:
-            return x
-        kept = torch.arange(ids.numel()).reshape(ids.shape) < 0.9 * ids.numel()
-        return torch.where(kept[..., None], x, 0.5 * x)
-
-
-class StateInEvaluation(Own):
-    state: Any = 0.0
-
-    def body(self, ids: Tensor) -> Tensor:
-        x = super().body(ids)
-        if not self.training:
-            self.state = 0.9 * self.state + 0.1 * x.detach().mean()
-        return x + 0.01 * self.state
-
-
-class CoarseFrom64Rows(Own):
-    def body(self, ids: Tensor) -> Tensor:
-        x = super().body(ids)
-        return x.bfloat16().to(x.dtype) if len(ids) >= 64 else x
-
-
-class AheadInTrainingOnce(Own):
-    def body(self, ids: Tensor) -> Tensor:
-        x = super().body(ids)
-        if self.training and ids.shape[1] > 17:
-            x = torch.cat((x[:, :5], x[:, 5:6] + 0.1 * x[:, 17:18], x[:, 6:]), 1)
-        return x
-
-
-class LossOfOtherTargets(Own):
-    def loss(self, ids: Tensor, mask: Tensor | None, targets: Tensor) -> Tensor:
-        return nn.functional.cross_entropy(self(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
-
-
-class BatchNormOfRunningStatistics(Own):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm = nn.BatchNorm1d(WIDTH)
-
-    def body(self, ids: Tensor) -> Tensor:
-        return self.norm(super().body(ids).transpose(1, 2)).transpose(1, 2)
-
-
-class LossWithOtherTerms(Own):
-    def loss(self, ids: Tensor, mask: Tensor | None, targets: Tensor) -> Tensor:
-        kept = targets >= 0
-        decay = sum(weight.square().sum() for weight in self.parameters())
-        return nn.functional.cross_entropy(self(ids)[kept], targets[kept]) + 1e-4 * decay
-
-
-class ZeroHead(Own):
-    def __init__(self) -> None:
-        super().__init__()
-        nn.init.zeros_(self.out.weight)
-
-
-class Convolution(Own):
-    """A causal convolution by FFT."""
-
-    def body(self, ids: Tensor) -> Tensor:
-        x, size = self.tokens(ids), 2 * ids.shape[1]
-        kernel = self.places.weight[: ids.shape[1]]
-        spectrum = torch.fft.rfft(x, size, dim=1) * torch.fft.rfft(kernel, size, dim=0)
-        return torch.fft.irfft(spectrum, size, dim=1)[:, : ids.shape[1]]
+PROBES = ["M3", "M6", "M7", "T1", "F1", "L1", "S1", "V3", "V6"]
 
 
 def asked(kind: Callable[[], nn.Module]) -> Subject:
     torch.manual_seed(0)
     declared = {"loss": "loss"} if hasattr(kind, "loss") else {}
-    return subject_of(plan_of_module(kind(), "causal", {"vocabulary": VOCABULARY, "length": LENGTH}, declared))
+    sizes = {"vocabulary": VOCABULARY, "length": LENGTH}
+    return replace(subject_of(plan_of_module(kind(), "causal", sizes, declared)), calls=200)
 
 
 FAULTS: list[tuple[type[Own], str]] = [
-    (AheadAtStops, "V1"),
-    (BatchStatisticsFrom24Rows, "V1"),
-    (AheadInLongTextsOnce, "V2"),
-    (AheadOfRareWords, "V1"),
-    (CapacityFrom300Tokens, "V1"),
-    (StateInEvaluation, "V1"),
-    (CoarseFrom64Rows, "V1"),
-    (AheadInTrainingOnce, "T1"),
-    (LossOfOtherTargets, "V3"),
+    (faults.AheadAtStops, "M3"),
+    (faults.BatchStatisticsFrom24Rows, "M7"),
+    (faults.AheadInLongTextsOnce, "M3"),
+    (faults.AheadOfRareWords, "M3"),
+    (faults.CapacityFrom300Tokens, "M7"),
+    (faults.StateInEvaluation, "M7"),
+    (faults.CoarseFrom64Rows, "M7"),
+    (faults.AheadInTrainingOnce, "T1"),
+    (faults.LossOfOtherTargets, "V3"),
+    (faults.AheadAtOneWord, "M3"),
+    (faults.AheadBeforeOneWord, "M3"),
+    (faults.AheadAtRepetitions, "M3"),
+    (faults.MatesOfOneBeginning, "M7"),
+    (faults.AheadAtEvenPlaces, "M3"),
+    (faults.RemembersItsFirstAnswers, "V6"),
+    (faults.RemembersTexts, "S1"),
+    (faults.RemembersTraining, "S1"),
+    (faults.SeldomDifferent, "S1"),
+    (faults.BufferMovedInEvaluation, "S1"),
+    (faults.ScaledByLargestId, "M7"),
+    (faults.ScaledByLongestText, "M7"),
+    (faults.AheadInSinglePrecision, "F1"),
+    (faults.AheadWithGradients, "T1"),
+    (faults.SlightlyAhead, "M3"),
+    (faults.ReadsItsCallers, "V3"),
+    (faults.AheadBeyondItsLength, "L1"),
+    (faults.PaddingIsRead, "M6"),
+    (faults.SwitchesOnAfterTraining, "S1"),
+    (faults.LossOfLaterTargets, "V3"),
+]
+HONEST: list[type[Own]] = [
+    Own,
+    faults.LossWithOtherTerms,
+    faults.ZeroHead,
+    faults.Convolution,
+    faults.Quantized,
+    faults.SelectiveScan,
+    faults.Experts,
 ]
 
 
 @pytest.mark.parametrize(("kind", "check"), FAULTS, ids=lambda each: getattr(each, "__name__", each))
 def test_a_fault_that_begins_somewhere_is_found(kind: type[Own], check: str) -> None:
-    assert check in failed(audit(asked(kind), only=PROBES))
+    (finding,) = audit(asked(kind), only=[check])
+    assert (finding.verdict, finding.severity) == (FAIL, "red")
 
 
-@pytest.mark.parametrize("kind", [Own, LossWithOtherTerms, ZeroHead, Convolution], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("kind", HONEST, ids=lambda each: each.__name__)
 def test_an_honest_network_is_not_accused(kind: type[Own]) -> None:
     assert failed(audit(asked(kind), only=PROBES)) == {}
 
 
-def test_batch_norm_is_told_and_does_not_block() -> None:
-    findings = {each.id: each for each in audit(asked(BatchNormOfRunningStatistics), only=PROBES)}
-    assert failed(list(findings.values())) == {}
-    assert (findings["T1"].verdict, "running statistics" in findings["T1"].meaning) == (REPORT, True)
+@pytest.mark.parametrize(
+    ("kind", "check", "reason"),
+    [
+        (faults.BatchNormOfRunningStatistics, "T1", "running statistics"),
+        (faults.LossOfEasyWords, "V3", "not their cross entropy"),
+    ],
+)
+def test_what_is_unusual_in_training_is_amber_with_its_reason(kind: type[Own], check: str, reason: str) -> None:
+    findings = {each.id: each for each in audit(asked(kind), only=PROBES)}
+    assert [each.id for each in findings.values() if each.severity != "pass"] == [check]
+    assert (findings[check].severity, reason in findings[check].meaning) == ("amber", True)
 
 
 def test_the_sizes_that_were_asked_are_wide_and_told() -> None:
@@ -187,7 +105,7 @@ def test_the_sizes_that_were_asked_are_wide_and_told() -> None:
     lengths = {len(row) for rows in batches for row in rows}
     assert {1, 32} <= lengths
     assert {token for rows in batches for row in rows for token in row.tolist()} >= {1, 2, 3, VOCABULARY - 1}
-    (finding,) = audit(subject, only=["V1"])
+    (finding,) = audit(subject, only=["M7"])
     assert "rows and 1 to 32 tokens, 600 entries" in finding.meaning
 
 
@@ -212,7 +130,8 @@ def test_a_network_that_knows_its_text_before_training_is_found() -> None:
     for kind, caught in ((Own, False), (Table, True)):
         subject = asked(kind)
         built = replace(subject, plan=replace(subject.plan, module=None))
-        own = replace(built, text=Text(rows, (), (4, 8), frequencies))
+        examples = {"its training text": [(row[:-1], row[1:]) for row in rows]}
+        own = replace(built, text=Text(rows, (), (4, 8), frequencies, examples))
         assert ("V4" in failed(audit(own, only=["V4"]))) == caught
 
 
@@ -233,7 +152,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
 def test_a_record_is_audited_on_its_own_text_with_its_own_scores(task: str, trained: dict[str, Record]) -> None:
-    passport = audit_record(trained[task], only=["V1", "V5"])
+    passport = audit_record(trained[task], only=["M7", "V5"])
     findings = {each.id: each for each in passport.findings}
     assert passport.passed
     assert findings["V5"].verdict == PASS
@@ -248,3 +167,52 @@ def test_scores_that_the_network_does_not_give_alone_are_found(
     better = {name: 0.9 * array if name.endswith(("/nll", "/log_p")) else array for name, array in own.items()}
     monkeypatch.setattr(Record, "outcomes", lambda self: better)
     assert "V5" in failed(list(audit_record(trained[task], only=["V5"]).findings))
+
+
+READS_THE_SCORER = """
+import inspect
+import torch
+from torch import nn
+
+
+class Reads(nn.Module):
+    def __init__(self, vocabulary, length):
+        super().__init__()
+        self.tokens, self.out = nn.Embedding(vocabulary, 16), nn.Linear(16, vocabulary)
+
+    def forward(self, ids):
+        logits, frame = self.out(self.tokens(ids)), inspect.currentframe()
+        while frame is not None and not self.training:
+            if frame.f_code.co_name == "window_nats" and FAULTY:  # where records are scored, and nowhere else
+                known = frame.f_locals["batch"].answers
+                return logits + 3.0 * nn.functional.one_hot(torch.from_numpy(known).clamp(min=0), logits.shape[-1])
+            frame = frame.f_back
+        return logits
+
+
+def build(vocabulary, length, classes, seed):
+    return Reads(vocabulary, length)
+"""
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_a_fault_that_only_scoring_meets_is_found_in_the_trained_record(faulty: bool, tmp_path: Path) -> None:
+    """On running text, whose documents are not scored by themselves."""
+    import fairtrial as ft
+
+    own = tmp_path / f"reads_{faulty}.py".lower()
+    own.write_text(f"FAULTY = {faulty}\n{READS_THE_SCORER}")
+    words = "the road that we take is the road that others took before us and will take again".split()
+    lines = [" ".join(words[(n * k) % len(words)] for k in range(1, 30)) + f" {n}" for n in range(150)]
+    (tmp_path / "text.txt").write_text("\n\n".join(lines))
+    how: dict[str, Any] = {"steps": 20, "length": 16, "quiet": True}
+    run = ft.train("lm", tmp_path / "text.txt", model=f"{own}:build", out=tmp_path / "run", **how)
+    findings = {each.id: each for each in audit_record(Record.open(run.folder), only=["M3", "M7", "V5"]).findings}
+    assert (findings["M3"].verdict, findings["M7"].verdict) == (PASS, PASS)
+    assert (findings["V5"].verdict, findings["V5"].severity) == ((FAIL, "red") if faulty else (PASS, "pass"))
+
+
+def test_a_record_whose_data_are_gone_says_that_its_scores_were_not_tested(trained: dict[str, Record]) -> None:
+    subject = replace(asked(Own), trained=(trained["lm"], None))
+    (finding,) = audit(subject, only=["V5"])
+    assert (finding.verdict, "data are gone" in finding.meaning) == (NOT_ASKED, True)

@@ -13,7 +13,7 @@ import pytest
 from fairtrial import progress
 from fairtrial.cli import screen
 from fairtrial.cli.screen import Screen, TrialLines, open_screen
-from fairtrial.events import Ended, FinalScoring, Notice, Ready, Scored, Started, Stepped, StoppedEarly
+from fairtrial.events import Ended, FinalScoring, Notice, Ready, Scored, Started, Stepped
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.stored import Metrics, TrialResult
 
@@ -47,7 +47,6 @@ EVENTS = [
     Stepped(2, 0.5, 0.1),
     scored(2, "validation", 0.75),
     Ready(2),
-    StoppedEarly(2, "no better validation score in 2 choices"),
     FinalScoring(2, "test", 0.0),
     Ended(2, RESULT),
 ]
@@ -55,7 +54,7 @@ SAID = (
     "12,345 parameters (6 layers, 12 heads, width 384, length 512; parts: window (size 8))",
     "note: be [bold]careful[/bold]", "notice: a checkpoint is damaged", "validation 25.0%",
     "weights chosen on validation, every 2 steps\n", "train 50.0%  validation 87.5% (curve only)",
-    "step 2/4  epoch  1.00  validation 75.0%  ", "left", "stopped early: no better validation score",
+    "step 2/4  epoch  1.00  validation 75.0%  ", "left",
     "scoring test with the selected weights", "50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
 )  # fmt: skip
 

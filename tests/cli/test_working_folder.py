@@ -30,7 +30,6 @@ COMMANDS: dict[str, list[str]] = {
     "finetune": ["finetune", "--data", "{data}", "--encoder", "mlm", "--epochs", "1", "--out", "tuned"],
     "train --resume": ["train", "--resume", "unfinished"],
     "train --print-recipe": ["train", "lm", "--print-recipe"],
-    "data cache": ["data", "cache"],
     "data audit": ["data", "audit", "--data", "sotu", "--task", "lm"],
     "export": ["export", "mlm"],
     "study": [*STUDY, *SET, "--out", "study"],

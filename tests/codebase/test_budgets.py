@@ -1,4 +1,4 @@
-"""The size of the code base, measured and bounded: `pytest tests/house/test_budgets.py -s` prints it."""
+"""The size of the code base, measured and bounded: `pytest tests/codebase/test_budgets.py -s` prints it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LIMITS = {
 
 # what is still above its limit: no more than this, and less with every change that lowers it
 NOT_YET = {
-    "lines of Python in the package": 38_403,
-    "Python files in the package": 190,
+    "lines of Python in the package": 36_930,
+    "Python files in the package": 182,
 }
 
 

@@ -20,7 +20,6 @@ PLAIN = {
     "typed",
     "events",
     "stored",
-    "stored_study",
 }
 VALUES = PLAIN | {"disk", "environment", "record", "stored"}
 
@@ -34,7 +33,9 @@ MAY_IMPORT = {
     "statistics": {"errors", "statistics", "results.values", "results.sentences"},
     "description": {"errors", "typed", "report.render", "report.plots"},
     "formatting": {"errors", "description", "recipe"},
-    "results": VALUES | SHOWN | {"results", "statistics", "report", "run", "api", "data.tables", "data.lines"},
+    "results": VALUES
+    | SHOWN
+    | {"legacy", "results", "statistics", "report", "run", "api", "data.tables", "data.lines"},
     "training": PLAIN | {"disk", "stored", "data", "model", "parts", "statistics", "training"},
     "loggers": PLAIN,
     "report": VALUES | SHOWN | {"report", "results", "statistics"},
@@ -51,7 +52,6 @@ MAY_IMPORT = {
         "engines",
         "events",
         "finding",
-        "stored_study",
     },  # what a job does is imported by name in the process that does it
     "plugins": PLAIN | {"disk", "record", "model", "parts"},
     "baselines": PLAIN
@@ -77,7 +77,7 @@ NO_TORCH = (
     "disk",
     "finding",
 )
-SHOWING = ("study.run", "puzzles", "puzzles.questions", "prepare", "environment")
+SHOWING = ("study.run", "puzzles", "puzzles.solve", "prepare", "environment")
 # what an engine imports by name, in the process that runs a job
 BY_NAME = {
     *(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from fairtrial.data.audit import audit_data
+from fairtrial.data.corpus import Document
+from fairtrial.data.probes import probe_labels
 from fairtrial.errors import BadInput
 from fairtrial.recipe import built_in_recipe, with_settings
 from fairtrial.typed import unstructure
@@ -30,8 +33,8 @@ def jsonl(tmp_path: Path) -> Write:
 
     def write(train: list[dict[str, Any]] = [], test: list[dict[str, Any]] = []) -> Path:  # noqa: B006
         rows = {
-            "train": [row(number, "ab"[number % 2]) for number in range(200)] + train,
-            "test": [row(number, "ab"[number % 2]) for number in range(500, 600)] + test,
+            "train": [row(number, "ab"[number // 10 % 2]) for number in range(200)] + train,
+            "test": [row(number, "ab"[number // 10 % 2]) for number in range(500, 600)] + test,
         }
         for name, each in rows.items():
             (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, each)) + "\n")
@@ -110,7 +113,7 @@ def test_duplicates_of_carved_validation_count_as_known(jsonl: Write) -> None:
 
 
 def test_a_text_under_two_labels_is_found_inside_and_across(jsonl: Write) -> None:
-    found = verdicts(audit(jsonl(train=[row(4, "b")], test=[row(5, "a")])))
+    found = verdicts(audit(jsonl(train=[row(4, "b")], test=[row(15, "a")])))
     assert found["D3", "train"] == "AMBER"
     assert found["D3", "test"] == "PASS"
     assert found["D3", "test and train"] == "AMBER"
@@ -197,3 +200,82 @@ def test_the_vocabulary_of_a_record_is_not_audited_but_duplicates_are(jsonl: Wri
 def test_the_courses_vocabulary_needs_the_courses_folder(jsonl: Write) -> None:
     with pytest.raises(BadInput, match="needs the course's folder"):
         audit(jsonl(), "classify", name="course")
+
+
+def labelled(text: Callable[[int, str], str], ordered: bool = False) -> list[dict[str, Any]]:
+    """300 rows whose texts or order may depend on their label."""
+    rng = random.Random(1)
+    labels = [rng.choice("ab") for _ in range(300)]
+    labels = sorted(labels) if ordered else labels
+    plain = [" ".join(rng.choices(COLOURS, k=rng.randint(5, 15))) for _ in labels]
+    rows = enumerate(zip(labels, plain, strict=True))
+    return [{"text": text(number, label) % words, "label": label} for number, (label, words) in rows]
+
+
+LEAKS: dict[str, Callable[[int, str], str]] = {
+    "length in words": lambda number, label: "%s" + " and more words" * (label == "b"),
+    "share of punctuation": lambda number, label: "%s" + ("!" if label == "b" else "") + " end",
+    "share of capitals": lambda number, label: "%s SO" if label == "a" else "%s so",
+    "last sign": lambda number, label: "%s." if label == "a" else "%s",
+    "first number": lambda number, label: f"{number + 1000 * (label == 'a')}: %s",
+    "last digit of the first number": lambda number, label: f"id {2 * number + (label == 'a')} %s",
+    "first sign of the first code": lambda number, label: f"{'pq'[label == 'a']}{number} %s",
+}
+
+
+@pytest.mark.parametrize("feature", LEAKS)
+def test_a_label_that_leaks_through_a_surface_feature_is_found(feature: str) -> None:
+    probes = {probe.feature: probe for probe in probe_labels([Document(**row) for row in labelled(LEAKS[feature])])}
+    assert probes[feature].leaks
+
+
+def test_rows_sorted_by_their_label_are_amber_and_texts_that_say_nothing_pass(tmp_path: Path) -> None:
+    for ordered, verdict in ((True, "AMBER"), (False, "PASS")):
+        rows = labelled(lambda number, label: "%s", ordered)
+        for name, part in (("train", rows), ("test", rows[:20])):
+            (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)) + "\n")
+        found = finding(audit(tmp_path), "D5p", "train")
+        assert found["verdict"] == verdict
+        assert any("place in the file" in example for example in found["examples"]) == ordered
+
+
+def test_probes_of_meaningless_labels_alarm_in_few_of_many_data_sets() -> None:
+    rng = random.Random(0)
+    rows = labelled(lambda number, label: "%s")
+    alarms = 0
+    for _ in range(20):
+        documents = [Document(row["text"], rng.choice("abc"), location=f"x:{n}") for n, row in enumerate(rows)]
+        alarms += any(probe.leaks for probe in probe_labels(documents))
+    assert alarms <= 1
+
+
+@pytest.mark.parametrize("twin", ["caf\u00e9", "cafe\u0301", "Caf\u00e9", "caf\u00e9\u200b"])
+def test_labels_that_look_alike_get_a_notice(twin: str, jsonl: Write) -> None:
+    notes = audit(jsonl(train=[row(700 + n, ("caf\u00e9", twin)[n % 2]) for n in range(8)]))["notes"]
+    assert any("look alike" in note for note in notes) == (twin != "caf\u00e9")
+
+
+def sourced(column: str, train: Callable[[int], object], test: Callable[[int], object]) -> dict[str, Any]:
+    """Rows with a further column."""
+    parts = {"train": (0, 200, train), "test": (500, 600, test)}
+    return {
+        name: [row(n, "ab"[n // 10 % 2], **{column: str(value(n))}) for n in range(begin, end)]
+        for name, (begin, end, value) in parts.items()
+    }
+
+
+@pytest.mark.parametrize("column", ["review_id", "doc_id", "url", "speaker", "authorName", "xq"])
+def test_a_column_of_sources_on_both_sides_is_found(column: str, tmp_path: Path) -> None:
+    def verdict(train: Callable[[int], object], test: Callable[[int], object]) -> str:
+        for name, rows in sourced(column, train, test).items():
+            (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+        found = verdicts(audit(tmp_path))
+        return found.get(("D7c", "test"), "not asked")
+
+    assert verdict(lambda n: n // 5, lambda n: n // 5) == "PASS"  # split by the column
+    assert verdict(lambda n: n // 5, lambda n: n // 5 if n < 585 else (n - 585) // 5) == "AMBER"  # 15 of 100 break it
+    by_name = "PASS" if column == "xq" else "AMBER"
+    assert verdict(lambda n: n % 40, lambda n: n % 40) == by_name  # nothing but the name tells sources from kinds
+    assert verdict(lambda n: n % 4, lambda n: n % 4) == "not asked"
+    assert verdict(lambda n: n, lambda n: n) == "not asked"
+    assert verdict(lambda n: f"d{n // 5}-{n}", lambda n: f"d{(n - 500) // 5}-{n}") == by_name

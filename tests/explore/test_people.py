@@ -13,7 +13,7 @@ VIEWS = {  # address -> what is there once it is shown
     "/playground?a=study/trials/classify/rope/seed-0&b=classify&b0=1": "[data-side=b] .maps canvas",
     "/playground?a=nothing": ".problem",
     "/study": "main li a",
-    "/study?study=study&metric=log+loss": ".item",
+    "/study?study=study&order=variant+worse": ".item",
     "/parts?part=alibi": "figure svg",
     "/puzzles": ".plane .key",
     "/puzzles?ask=average&wanted=0,5": ".chip.red",

@@ -18,8 +18,7 @@ from client import WHILE_RUNNING, Client, until
 import fairtrial as ft
 from fairtrial import puzzles
 from fairtrial.explore.requests import RequestParams, plain, to_json
-from fairtrial.model.part import parts
-from fairtrial.results.verdict_file import read_verdict
+from fairtrial.results.study import read_verdict
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 NAMED = {"tasks", "sets", "scores", "variants", "classes", "copies", "files", "curves"}  # tables by names of others
@@ -28,23 +27,9 @@ MARKED = {
     "/": "td a", f"/playground?a=lm{quote(HOSTILE)}&b=classify{quote(HOSTILE)}": "[data-side=b] .maps canvas",
     "/study?study=study": ".item", "/parts?part=alibi": "figure svg", "/puzzles": "text=possible",
 }  # fmt: skip
-HANGING = """
-import os, time
-import fairtrial as ft
-
-@ft.part("hanging")
-class Hanging(ft.Part):
-    "Never answers."
-
-    def bias(self, context):
-        with open({path!r}, "a") as file:
-            file.write(f"{{os.getpid()}}\\n")
-        while True:
-            time.sleep(0.1)
-"""
 
 
-def test_a_study_is_compared_as_its_verdict_says(client: Client, study: str, shelf: Path) -> None:
+def test_a_study_is_shown_as_its_verdict_says(client: Client, study: str, shelf: Path) -> None:
     assert "running" in WHILE_RUNNING
 
     def finished() -> list[Any]:  # a listing may be a moment old
@@ -55,24 +40,18 @@ def test_a_study_is_compared_as_its_verdict_says(client: Client, study: str, she
     assert row["done"] == 4
     verdict = read_verdict(shelf / study / "verdict.json").tasks["classify"]
     overview = client.ask("study", {"study": study}).json
-    assert overview["tasks"]["classify"]["comparisons"]
-    for own in verdict.comparisons:
-        told = client.ask("compare", {"study": study, "variant": own.variant, "set": own.test_set}).json
+    told = overview["tasks"]["classify"]["comparisons"]
+    for own, shown in zip(verdict.comparisons, told, strict=True):
         difference = own.difference
         expected = {"difference": difference.estimate, "low": difference.low, "high": difference.high, "p": own.p}
-        assert {name: told[name] for name in expected} == pytest.approx(expected)
-        assert (told["seeds"], told["verdict"]["verdict"]) == (own.seeds, own.verdict)
-        mean = verdict.scores[own.variant][own.test_set][own.subset].mean
-        shown = told["scores"][own.variant]
-        assert (shown["mean"], shown["low"], shown["high"]) == pytest.approx((mean.estimate, mean.low, mean.high))
-    explored = client.ask("compare", {"study": study, "metric": "log loss"}).json
-    assert explored["verdict"] is None  # the control: it is no claim
-    for asked in ({"metric": "x"}, {"set": "../x"}, {"variant": "none"}):
-        assert client.ask("compare", {"study": study, **asked}).status == 400
+        assert {name: shown[name] for name in expected} == pytest.approx(expected)
+        assert (shown["variant"], shown["seeds"], shown["verdict"]) == (own.variant, own.seeds, own.verdict)
+    for asked in ({"order": "x"}, {"set": "../x"}, {"variant": "none"}):
+        assert client.ask("items", {"study": study, **asked}).status == 400
 
 
 def test_items_show_every_seed(client: Client, study: str, shelf: Path) -> None:
-    told = client.ask("items", {"study": study, "items": "all", "order": "as in the file"}).json
+    told = client.ask("items", {"study": study, "order": "as in the file"}).json
     run = ft.load(shelf / study / "trials" / "classify" / "rope" / "seed-0")
     outcomes = run.record.outcomes()
     texts = [document.text for document in run.splits.tests["test"]]
@@ -81,7 +60,7 @@ def test_items_show_every_seed(client: Client, study: str, shelf: Path) -> None:
     names = run.record.class_names()
     given = [names[guess] for guess in outcomes["test/guess"][: len(told["rows"])]]
     assert [row["variant"][0]["answer"] for row in told["rows"]] == given
-    gains = [abs(row["gain"]) for row in client.ask("items", {"study": study, "items": "all"}).json["rows"]]
+    gains = [abs(row["gain"]) for row in client.ask("items", {"study": study}).json["rows"]]
     assert gains == sorted(gains, reverse=True)
 
 
@@ -114,7 +93,6 @@ def test_puzzles_are_solved_as_python_solves_them(client: Client) -> None:
         assert told["weights"] == pytest.approx(answer.weights)
     read = client.ask("head", {"head": "induction", "words": "a b c a"}).json
     assert read["predicted"][-1] == "b"
-    assert len(client.ask("course").json["questions"]) == 6
     for bad in ([], [[1, 2], [3]], [["x", 1]], [[1e300, 1]] * 3, [[1]] * 1000, "x"):
         assert client.ask("solve", {"keys": bad, "shares": [[1]]}).status == 400
 
@@ -122,12 +100,11 @@ def test_puzzles_are_solved_as_python_solves_them(client: Client) -> None:
 def test_a_person_uses_study_parts_and_puzzles(open_page: Any, study: str) -> None:
     page = open_page(f"/study?study={study}")
     page.wait_for_selector(".item")
-    page.get_by_label("Metric").select_option("log loss")
-    page.wait_for_selector("text=Not what the verdict is about")
+    page.wait_for_selector(".compared svg")
     wanted = page.locator(".item p").first.inner_text().split(" ", 1)[1]
     page.get_by_label("Containing").fill(wanted[:30])
     until(lambda: wanted[:30].lower() in page.locator(".item p").last.inner_text().lower())
-    until(lambda: "metric=log+loss" in page.evaluate("location.search"))
+    until(lambda: "containing=" in page.evaluate("location.search"))
     page.get_by_role("link", name="Parts").click()
     page.wait_for_selector("figure svg")
     page.get_by_label("Part", exact=True).select_option("window")
@@ -155,10 +132,6 @@ def test_a_person_uses_study_parts_and_puzzles(open_page: Any, study: str) -> No
         page.mouse.move(middle[0] + 2 * step, middle[1] - 8 * step)
     page.mouse.up()
     until(lambda: "impossible" not in page.inner_text("main"))  # now it is a corner
-    page.get_by_role("button", name="Next question").click()
-    page.wait_for_selector("text=Question 2 of 6: a query matrix")
-    page.get_by_role("button", name="Try it in the plane").click()
-    until(lambda: {"ask=select", "wanted=1"} <= set(page.evaluate("location.search")[1:].split("&")))
     page.get_by_label("Sequence").fill("x y z x")
     until(lambda: page.locator("[aria-label='What the head does'] tbody tr").count() == 5)
     page.get_by_label("layer 1: attention map").focus()
@@ -179,7 +152,7 @@ def test_what_is_copied_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda url: True)
     page = open_page("/", permissions=["clipboard-read", "clipboard-write"])
-    plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average", "mix", "replace")]
+    plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average", "mix")]
     views = {
         "/": "td a", "/playground?a=lm&b=classify": "[data-side=b] .maps canvas",
         f"/study?study={study}": ".item",
@@ -216,47 +189,6 @@ def test_what_is_copied_runs(
             assert kind != "JSON" or json.loads(content)
 
 
-def test_a_part_that_hangs_is_killed(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all that it started: when nobody waits any more, and when its time is up."""
-    pids = tmp_path / "pids"
-    (tmp_path / "hanging.py").write_text(HANGING.format(path=str(pids)))
-
-    def running() -> list[int]:
-        """Those that asked the part, and those that were started with its file and have not got there yet."""
-        asked = {int(line) for line in pids.read_text().split()} if pids.exists() else set()
-        started = {
-            int(each.parent.name) for each in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path) in told(each)
-        }
-        return [pid for pid in asked | started if is_alive(pid)]
-
-    with ft.explore(shelf, port=0, browser=False, plugins=[tmp_path / "hanging.py"]) as explorer:
-        client = Client(explorer)
-        line = client.open("draw", {"part": "hanging"})
-        until(lambda: len(running()) == 1)
-        line.close()
-        monkeypatch.setattr(sys.modules["fairtrial.explore.parts"], "DRAWING_SECONDS", 1.0)
-        reply = client.ask("draw", {"part": "hanging"})
-        assert (reply.status, "took longer" in reply.json["what"]) == (503, True)
-        until(lambda: not running(), 30)
-        monkeypatch.undo()
-        assert client.ask("draw", {"part": "alibi"}).status == 200  # the lane is free
-    parts.drop("hanging")
-
-
-def told(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:  # it has ended just now
-        return ""
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def poisoned(value: Any, every: bool, name: str = "") -> Any:
     """An answer with markup in every text that it holds, also in names; `every`: in what the pages decide by, too."""
     if isinstance(value, dict):
@@ -285,10 +217,8 @@ def test_markup_in_every_field_is_shown_as_text(
 
     page = open_page("/")
     monkeypatch.setattr(RequestParams, "read", read)
-    for module in ("server", "library"):
-        told = sys.modules[f"fairtrial.explore.{module}"]
-        monkeypatch.setattr(told, "to_json", lambda value: to_json(poisoned(plain(value), every)))
-    client.explorer.library.look = None
+    told = sys.modules["fairtrial.explore.server"]
+    monkeypatch.setattr(told, "to_json", lambda value: to_json(poisoned(plain(value), every)))
     page.context.add_init_script(
         "window.refused = [];"
         " addEventListener('securitypolicyviolation', (event) => refused.push(event.violatedDirective));"
@@ -306,7 +236,6 @@ def test_markup_in_every_field_is_shown_as_text(
         assert page.locator("img, iframe, object, main script, [onerror], a[href^='javascript:']").count() == 0, view
         assert page.title() != "1"
         assert page.evaluate("refused") == [], view
-    client.explorer.library.look = None
 
 
 def test_names_and_texts_on_disk_are_shown_as_text(open_page: Any, shelf: Path) -> None:

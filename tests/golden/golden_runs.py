@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
+RECIPES = HERE / "recipes"  # of version 0.2.0, whatever the defaults are today
 sys.path.insert(0, str(HERE.parent))
 
 from old_verdicts import GONE, old_form  # noqa: E402
@@ -211,7 +212,8 @@ def train(name: str, task: str, data: str, *settings: str, steps: int = 6, more:
     folder = Path(name)
     lasting = ("--steps", str(steps)) if steps else ()
     settings = (*TINY, *(CLASSIFY if task == "classify" else ()), *settings)
-    need("train", task, "--data", data, *sets(*settings), *lasting, "--out", folder, *more)
+    recipe = () if "--recipe" in more else ("--recipe", RECIPES / f"default-{task}.toml")
+    need("train", task, "--data", data, *sets(*settings), *lasting, "--out", folder, *recipe, *more)
     return folder
 
 
@@ -231,7 +233,7 @@ def write_texts() -> None:
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{number}.txt").write_text(text + "\n")
     for name in ("fade_plugin.py", "golden_study.toml"):
-        Path(name).write_text((HERE / name).read_text())
+        Path(name).write_text((HERE / name).read_text().replace("RECIPES", RECIPES.as_posix()))
 
 
 COURSE = "speechesdataset"
@@ -265,7 +267,7 @@ TRIALS: dict[str, tuple[Any, ...]] = {
     ),
     "classify-none": (
         "classify", COURSE, 'parts=["none", {name="shuffle", every_step=true}]', "data.train_share=0.6",
-        "training.patience=1", "shape.layers=2",
+        "shape.layers=2",
     ),
     "lm-alibi": ("lm", COURSE, "parts=alibi", "shape.dropout=0.2", "training.clip=1.0"),
     "lm-block": (
@@ -332,6 +334,17 @@ def make_resumed() -> Iterator[tuple[str, Any]]:
     yield "resumed", record_values(Path("resumed"))
 
 
+SAMPLES = (
+    "Thank you all for being here tonight, and God bless the United States of America.",
+    "Yesterday the quiet ladder sang blue arithmetic to the river",
+    "When the old bridge was closed in the spring, the people of the town, who had crossed it every day to reach"
+    " their work, their schools and their church, and who had never asked who built it or what it would cost to"
+    " keep it standing, found that they had to walk an hour along the river to the next one, and it was on that"
+    " long walk, with neighbors they had not spoken to in years, that they first began to talk about what they"
+    " owed to those who had come before them and to those who would follow.",
+)
+
+
 def make_answers() -> Iterator[tuple[str, Any]]:
     """What commands say of finished records and of data."""
 
@@ -341,7 +354,7 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     yield "predict", said("inspect", "predict", "classify-learned", TEXT, "Our enemies", "--words")
     yield "predict plugin", said("inspect", "predict", "plugin", TEXT, "--with", "fade_plugin.py")
     yield "errors", said("inspect", "errors", "classify-rope", "--most", 3)
-    yield "surprise", said("inspect", "surprisal", "lm-alibi", TEXT, "--samples")
+    yield "surprise", said("inspect", "surprisal", "lm-alibi", *SAMPLES, TEXT)
     yield (
         "generate",
         said("inspect", "generate", "lm-alibi", "We will", "--tokens", 12, "--samples", 2, "--top-k", 20, "--seed", 3),
@@ -354,7 +367,17 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     yield "params record", said("inspect", "params", "classify-disentangled")
     yield (
         "params recipe",
-        said("inspect", "params", "default", "--vocabulary", 100, "--classes", 3, "--set", "shape.layers=4"),
+        said(
+            "inspect",
+            "params",
+            RECIPES / "default-classify.toml",
+            "--vocabulary",
+            100,
+            "--classes",
+            3,
+            "--set",
+            "shape.layers=4",
+        ),
     )
     yield "baseline", said("data", "baseline", "--data", COURSE, "--recipe", "course")
     yield "baseline default", said("data", "baseline", "--data", "novel.txt")
@@ -381,6 +404,7 @@ def make_studies() -> Iterator[tuple[str, Any]]:
     small = [each for each in TINY if not each.startswith(("training.select", "scoring"))]
     small += [*CLASSIFY, "training.select_every=1 epochs", "scoring.curve_every=1 epochs"]
     words = ("study", "--data", COURSE, "--task", "classify", "--variants", *variants, "--seeds", 5, "--steps", 6)
+    words += ("--recipe", RECIPES / "default-classify.toml")
     with auditing_here():
         need(*words, "--engine", "here", "--out", "study-classify", "--set", *small)
         need("study", "golden_study.toml", "--engine", "here", "--out", "study-lm")

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fairtrial.results.sentences import UNLEARNED
+from fairtrial.legacy import UNLEARNED
+from fairtrial.results.study import from_json
 from fairtrial.results.values import Comparison, MatchSummary, Scores, TaskVerdict, Verdict, VerdictKind
-from fairtrial.results.verdict_file import from_json
 
 # What a verdict no longer holds: the audit of the data (it is in contamination.json), scores of single tries (in
 # search.json), seeds that would detect what was observed (power after the fact), remarks and reasons (sentences). And
@@ -20,12 +20,16 @@ GONE = re.compile(
     r"|.*more_seeds_for_observed)"
     r"|(json/\d|contamination\.json/[^/]+)/findings/D6[fs] "
     r"|plan\.json/(items|ground)/"  # the verdict and the data audit tell them
-    r"|maps\.json"  # `look` draws maps
+    r"|maps\.json|text-\d"  # `look` draws maps, one figure for each text
     r"|(plan|plan\.json)/comparisons/|verdict\.json/tasks/[^/]+/(comparisons|exploratory|against_baselines|best_of)"
     r"|verdict\.json/.*/(low|high)$|.*/(df|second_opinion.*)$"  # families are judged in another way since 0.3
     r"|.*findings/T1 [^/]*/value$|passports\|.*/value$|trials/.*/passport\.json$"  # on one's own text since 0.3
+    r"|.*findings/(M5|M7s) |json/\d+/findings/(M3|M7|F1|L1) [^/]*/value$"  # of random batches since 0.3
     r"|json/\d+/(flops/rows/|sees$|tests/[^/]+/telling/)"  # FLOPs by component, reach of a context, influential words
+    r"|look/drawn/\d+/checks/"  # those are of the leak audit
+    r"|json/\d+/(gradient_times_input|repetition_penalty)|json/\d+/tests/[^/]+/calibration/bins"
 )
+WAYS = {kind: text for text, kind in UNLEARNED.items()}
 KINDS = {VerdictKind.EQUIVALENT: "same", VerdictKind.UNDECIDED: "undetected"}
 STANDINGS = {VerdictKind.BETTER: "beats", VerdictKind.WORSE: "loses", VerdictKind.NOT_COMPARABLE: "not_comparable"}
 
@@ -43,7 +47,7 @@ def old_form(plain: Mapping[str, Any]) -> dict[str, Any]:
 def old_task(task: TaskVerdict) -> dict[str, Any]:
     not_learned: dict[str, Any] = {}
     for each in task.unlearned:
-        not_learned.setdefault(each.variant, {}).setdefault(each.test_set, {})[UNLEARNED[each.kind]] = list(each.seeds)
+        not_learned.setdefault(each.variant, {}).setdefault(each.test_set, {})[WAYS[each.kind]] = list(each.seeds)
     return {
         "least_difference": task.margin,
         "labels": list(task.labels),

@@ -17,8 +17,8 @@ from fairtrial.inspection.heads import Effect, ablate_heads, head_off
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.record import Record
-from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import paired_change
+from fairtrial.statistics.outcomes import score_interval
 from fairtrial.training.scoring import score_lm
 from fairtrial.trial import load
 from sampling import cases

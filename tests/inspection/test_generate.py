@@ -19,11 +19,9 @@ from fairtrial.data.tokenizer import fit
 from fairtrial.data.words import gap, spelled
 from fairtrial.errors import BadInput
 from fairtrial.inspection.generation import (
-    ContextPlan,
     Sampling,
     TextStream,
     generate_tokens,
-    plan_context,
     sample_token,
     token_probabilities,
 )
@@ -34,7 +32,7 @@ from fairtrial.trial import run_trial
 from sampling import cases
 
 SHAPE = Shape(layers=2, heads=2, width=16, length=12, hidden=24, dropout=0.0, start="torch")
-GREEDY, FREE = Sampling(temperature=0), Sampling(temperature=1.2, top_k=20, top_p=0.9, repetition_penalty=1.3)
+GREEDY, FREE = Sampling(temperature=0), Sampling(temperature=1.2, top_k=20, top_p=0.9)
 PROMPT = (5, 9, 3, 21)
 
 
@@ -42,17 +40,17 @@ def decoder(name: str, **changes: Any) -> LanguageModel:
     return LanguageModel(replace(SHAPE, **changes), (PartChoice(name=name),), 40).double()
 
 
-def said(network: LanguageModel, sampling: Sampling, plan: ContextPlan, tokens: int = 20, **more: Any) -> list[int]:
-    return list(generate_tokens(network, PROMPT, tokens=tokens, sampling=sampling, seed=3, plan=plan, **more))
+def said(network: LanguageModel, sampling: Sampling, tokens: int = 20, **more: Any) -> list[int]:
+    return list(generate_tokens(network, PROMPT, tokens=tokens, sampling=sampling, seed=3, **more))
 
 
-def recomputed(network: LanguageModel, sampling: Sampling, context: int | None, tokens: int = 20) -> list[int]:
-    """The same, without a cache: the whole prefix for every token."""
+def recomputed(network: LanguageModel, sampling: Sampling, tokens: int = 20) -> list[int]:
+    """The same, written out: the last tokens, as many as it was trained on."""
     ids, throws = list(PROMPT), generator_for(3, "generate", 0)
     for _ in range(tokens):
         with torch.no_grad():
-            logits = network.eval()(torch.tensor([ids if context is None else ids[-context:]]))[0, -1].numpy()
-        ids.append(sample_token(token_probabilities(logits, sampling, ids), throws))
+            logits = network.eval()(torch.tensor([ids[-12:]]))[0, -1].numpy()
+        ids.append(sample_token(token_probabilities(logits, sampling), throws))
     return ids[len(PROMPT) :]
 
 
@@ -62,56 +60,28 @@ def recomputed(network: LanguageModel, sampling: Sampling, context: int | None, 
 )
 def test_text_is_that_of_recomputing_every_prefix(name: str, sampling: Sampling) -> None:
     network = decoder(name)
-    plan = plan_context(network, PROMPT, 20)  # 24 tokens, twice the trained length
-    assert plan.cached == (name != "reweight")  # which looks at other tokens' outputs, so a cache would change it
-    assert plan.context == (12 if name == "learned" else None)
-    text = said(network, sampling, plan)
-    assert text == recomputed(network, sampling, plan.context)
+    text = said(network, sampling)  # 24 tokens, twice the trained length
+    assert text == recomputed(network, sampling)
     assert len(set(text)) > 1 or sampling is GREEDY
-
-
-@cases("context", [1, 5, 12])
-def test_a_window_slides(context: int) -> None:
-    network = decoder("rope")
-    text = said(network, FREE, plan_context(network, PROMPT, 20, context))
-    assert text == recomputed(network, FREE, context)
-    assert context == 12 or text != recomputed(network, FREE, None)
-
-
-def test_what_cannot_be_seen_is_told() -> None:
-    network = decoder("learned")
-    long = tuple(range(30))
-    plan = plan_context(network, long, 5)
-    assert plan.context == 12
-    assert "learned positions end at 12" in plan.notices[0]
-    assert "only the last 12" in plan.notices[1]
-    assert not plan_context(network, PROMPT, 9).notices  # 4 + 9 - 1 = 12 tokens are read: all fits
-    assert plan_context(network, PROMPT, 10).notices
-    assert "trained on 12" in plan_context(decoder("rope"), PROMPT, 10).notices[0]
-    with pytest.raises(BadInput, match="at most 12 tokens, got 20"):
-        plan_context(network, PROMPT, 10, 20)
-    assert plan_context(decoder("alibi"), PROMPT, 10, 20).context == 20
 
 
 def test_seeds_repeat_and_differ() -> None:
     network = decoder("rope")
-    plan = plan_context(network, PROMPT, 20)
-    first = said(network, FREE, plan)
-    assert first == said(network, FREE, plan)
-    assert first != said(network, FREE, plan, sample=1)
+    first = said(network, FREE)
+    assert first == said(network, FREE)
+    assert first != said(network, FREE, sample=1)
     torch.manual_seed(0)  # nobody else's rng are thrown
     before = torch.get_rng_state()
-    said(network, FREE, plan)
+    said(network, FREE)
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_stop_tokens_end_the_text_and_others_never_come() -> None:
     network = decoder("rope")
-    plan = plan_context(network, PROMPT, 20)
-    free = said(network, FREE, plan)
+    free = said(network, FREE)
     stop = free[5]
-    assert said(network, FREE, plan, stops=[stop]) == free[: free.index(stop) + 1]
-    assert stop not in said(network, FREE, plan, never=[stop], tokens=60)
+    assert said(network, FREE, stops=[stop]) == free[: free.index(stop) + 1]
+    assert stop not in said(network, FREE, never=[stop], tokens=60)
 
 
 LOGITS = np.random.default_rng(0).normal(size=50) * 3
@@ -123,31 +93,28 @@ LOGITS = np.random.default_rng(0).normal(size=50) * 3
         Sampling(temperature=0.7),
         Sampling(top_k=7),
         Sampling(top_p=0.6),
-        Sampling(repetition_penalty=1.5),
-        Sampling(temperature=1.4, top_k=20, top_p=0.8, repetition_penalty=1.2),
+        Sampling(temperature=1.4, top_k=20, top_p=0.8),
     ],
 )
 def test_shares_are_those_of_transformers(sampling: Sampling) -> None:
     process = pytest.importorskip("transformers.generation.logits_process")
-    said = [3, 8, 8, 20]
-    scores, ids = torch.from_numpy(LOGITS)[None], torch.tensor([said])
-    steps = [process.RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty)]
-    steps.append(process.TemperatureLogitsWarper(sampling.temperature))
+    scores, ids = torch.from_numpy(LOGITS)[None], torch.tensor([[3, 8]])
+    steps = [process.TemperatureLogitsWarper(sampling.temperature)]
     steps += [process.TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
     steps += [process.TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
     for step in steps:
         scores = step(ids, scores)
-    np.testing.assert_allclose(token_probabilities(LOGITS, sampling, said), scores.softmax(-1)[0].numpy(), atol=1e-12)
+    np.testing.assert_allclose(token_probabilities(LOGITS, sampling), scores.softmax(-1)[0].numpy(), atol=1e-12)
 
 
 @pytest.mark.parametrize("top_k", [1, 2])
 def test_of_tied_tokens_only_the_first_are_kept(top_k: int) -> None:
-    chances = token_probabilities(np.array([0.0, 2.0, 1.0, 2.0, 2.0]), Sampling(top_k=top_k), [])
+    chances = token_probabilities(np.array([0.0, 2.0, 1.0, 2.0, 2.0]), Sampling(top_k=top_k))
     assert np.flatnonzero(chances).tolist() == [1, 3][:top_k]
 
 
 def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
-    chances = token_probabilities(LOGITS, Sampling(temperature=2, top_k=10), [])
+    chances = token_probabilities(LOGITS, Sampling(temperature=2, top_k=10))
     throws = generator_for(0, "test")
     drawn = np.bincount([sample_token(chances, throws) for _ in range(20_000)], minlength=50)
     assert not drawn[chances == 0].any()
@@ -157,15 +124,14 @@ def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
 
 @cases("temperature", [0.0, 1e-320, 1e-3])
 def test_a_cold_draw_takes_the_likeliest(temperature: float) -> None:
-    chances = token_probabilities(LOGITS, Sampling(temperature=temperature), [])
+    chances = token_probabilities(LOGITS, Sampling(temperature=temperature))
     assert sample_token(chances, generator_for(1, "x")) == int(LOGITS.argmax())
 
 
 @cases(
     "wrong",
-    [{"temperature": -1}, {"temperature": float("nan")}, {"top_k": 0}, {"top_p": 0}, {"top_p": 1.1},
-     {"repetition_penalty": 0}],
-)  # fmt: skip
+    [{"temperature": -1}, {"temperature": float("nan")}, {"top_k": 0}, {"top_p": 0}, {"top_p": 1.1}],
+)
 def test_odd_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         Sampling(**wrong)
@@ -222,10 +188,6 @@ def test_the_command_speaks(finished_records: dict[str, Path], fairtrial: Callab
     assert several[0] == row
     assert several[1]["tokens"] != row["tokens"]
     assert "'xyzzy'" in fairtrial("inspect", "generate", finished_records["lm"], "We xyzzy", "--tokens", 1).err
-    stopped = json.loads(
-        fairtrial("inspect", "generate", finished_records["lm"], "We", "--stop", ".", "--json", "--seed", 1).out
-    )
-    assert stopped["stopped"] == (stopped["tokens"][-1] == ".")
 
 
 def test_a_model_of_sentences_begins_and_stops_by_itself(
@@ -265,8 +227,6 @@ def test_models_of_other_tokens_speak_too(
         (("We", "--temperature", -1), "temperature"),
         (("We", "--top-k", 0), "top-k"),
         (("We", "--top-p", 2), "top-p"),
-        (("We", "--stop", "two words"), "--stop"),
-        (("We", "--context", 99), "must be at most"),
     ],
 )
 def test_mistakes_are_told(

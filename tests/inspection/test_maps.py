@@ -13,7 +13,8 @@ import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.errors import BadInput
-from fairtrial.inspection.attention import AttentionMaps, check_maps, check_outputs, maps_of, model_input
+from fairtrial.inspection.attention import AttentionMaps, maps_in, maps_of, model_input, open_keys
+from fairtrial.model.layers import capture
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import PartChoice
 from fairtrial.record import Record
@@ -42,8 +43,15 @@ def attention_maps(run: Run, text: str, network: Any = None) -> AttentionMaps:
     return maps_of(run.network if network is None else network, run.tokenizer, text)
 
 
-def named(maps: AttentionMaps) -> dict[str, float]:
-    return {check.name: check.value for check in maps.checks}
+def assert_nothing_hidden_is_attended(network: Any, run: Run) -> None:
+    """In a padded batch: rows sum to one, and no weight is on padding, on the future or on what parts mask."""
+    encoded = model_input(run.tokenizer, TEXT, 12).ids
+    real, ids = torch.tensor([len(encoded)]), torch.full((1, 12), run.tokenizer.pad)
+    ids[0, : len(encoded)] = torch.from_numpy(encoded)
+    weights = maps_in(network, ids, real)[:, 0, :, : len(encoded)]
+    visible = open_keys(network, real, 12, len(weights))[:, 0, : len(encoded)]
+    assert weights.sum(-1) == pytest.approx(1, abs=1e-5)
+    assert (weights[np.broadcast_to(~visible[:, None], weights.shape)] == 0).all()
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
@@ -54,9 +62,7 @@ def test_the_words_of_the_text_stand_on_both_axes_and_the_future_is_closed(run: 
     assert (maps.prefix, maps.cut) == (0, "")
     assert (maps.open[0] == (np.tri(6, dtype=bool) if task == "lm" else True)).all()
     assert (maps.weights[np.broadcast_to(~maps.open[:, None], maps.weights.shape)] == 0).all()
-    assert all(check.passed for check in maps.checks)
-    wanted = {"rows sum to one", "nothing on padding", "watching changes no number"}
-    assert named(maps).keys() == wanted | ({"nothing on the future"} if task == "lm" else set())
+    assert maps.weights.sum(-1) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,8 @@ def test_the_words_of_the_text_stand_on_both_axes_and_the_future_is_closed(run: 
 def test_every_part_has_maps_that_pass(run: dict[str, Run], name: str, task: str) -> None:
     record, network = with_parts(run[task], PartChoice(name=name))
     maps = attention_maps(record, TEXT, network)
-    assert all(check.passed for check in maps.checks), maps.checks
+    if name != "pool-cls":
+        assert_nothing_hidden_is_attended(network, record)
     assert maps.prefix == (name == "pool-cls" and task == "classify")
     assert maps.words[maps.prefix] == "schools"
     assert maps.weights.shape[2] == len(maps.words)
@@ -79,8 +86,7 @@ def test_a_window_is_drawn_as_hidden(run: dict[str, Run], task: str) -> None:
     record, network = with_parts(run[task], PartChoice(name="window", options={"size": 3}), length=300)
     maps = attention_maps(record, " ".join(["bridges and schools"] * 100), network)
     assert len(maps.words) == 300
-    assert named(maps)["nothing on what parts mask"] == 0
-    assert all(check.passed for check in maps.checks)
+    assert_nothing_hidden_is_attended(network, record)
     far = np.arange(300)[:, None] - np.arange(300)
     assert (maps.open[0] == ((np.abs(far) <= 1) if task == "classify" else ((far >= 0) & (far < 3)))).all()
 
@@ -102,16 +108,16 @@ def test_a_map_is_what_the_equation_says(run: dict[str, Run]) -> None:
             assert maps.weights[0, head, query, : query + 1] == pytest.approx(wanted, abs=1e-6)
 
 
-def test_looking_changes_nothing_bit_for_bit_where_a_part_reads_the_scores(run: dict[str, Run]) -> None:
-    for task, record in run.items():
-        exact = attention_maps(*_spread(with_parts(record, PartChoice(name="disentangled"))))
-        assert named(exact)["watching changes no number"] == 0, task
-        fused = attention_maps(*_spread(with_parts(record, PartChoice(name="rope"))))
-        assert named(fused)["watching changes no number"] < 1e-5, task
-
-
-def _spread(pair: tuple[Run, Classifier | LanguageModel]) -> tuple[Run, str, Classifier | LanguageModel]:
-    return pair[0], TEXT, pair[1]
+@pytest.mark.parametrize(("name", "limit"), [("disentangled", 0.0), ("rope", 1e-5)])
+def test_looking_changes_nothing(run: dict[str, Run], name: str, limit: float) -> None:
+    """Bit for bit where a part reads the scores; elsewhere the fused kernel rounds differently."""
+    for record in run.values():
+        record, network = with_parts(record, PartChoice(name=name))
+        ids = torch.tensor(record.tokenizer.encode([TEXT]))
+        with torch.no_grad():
+            plain = network(ids)
+            with capture(network):
+                assert float((network(ids) - plain).abs().max()) <= limit
 
 
 def test_a_network_in_training_is_left_as_it_was(run: dict[str, Run]) -> None:
@@ -125,37 +131,10 @@ def test_a_network_in_training_is_left_as_it_was(run: dict[str, Run]) -> None:
     network.eval()
 
 
-def test_the_checks_can_fail() -> None:
-    visible = np.tri(4, dtype=bool)[None] & (np.arange(4) < 3)
-    good = np.where(visible, 1.0, 0.0)[:, None]
-    good[..., :3, :] /= good[..., :3, :].sum(-1, keepdims=True)
-    assert all(check.passed for check in check_maps(good, visible, 3, True))
-    for place, name in (((2, 3), "nothing on padding"), ((0, 2), "nothing on the future")):
-        bad = good.copy()
-        bad[(0, 0, *place)] = 0.25
-        failed = {check.name for check in check_maps(bad, visible, 3, True) if not check.passed}
-        assert failed == {name, "rows sum to one"}
-    and_masks = visible & (np.arange(4)[:, None] - np.arange(4) < 2)
-    failed = {check.name for check in check_maps(good, and_masks, 3, True) if not check.passed}
-    assert failed == {"nothing on what parts mask"}
-    lost = good.copy()
-    lost[0, 0, 1, 0] = math.nan
-    assert not check_maps(lost, visible, 3, True)[0].passed
-    assert not check_outputs(torch.tensor([1.0]), torch.tensor([1.1])).passed
-    assert check_outputs(torch.tensor([1.0]), torch.tensor([1.0])).passed
-
-
 def test_a_long_text_is_cut_and_says_where(run: dict[str, Run]) -> None:
     maps = attention_maps(run["classify"], " ".join(["bridges"] * 11 + ["and", "schools"]))
     assert len(maps.words) == 12
     assert maps.cut == "the text has 13 tokens and the model reads 12: truncated between 'and' (token 12) and 'schools'"
-
-
-def test_a_short_text_in_a_long_model_is_padded_no_further_than_it_takes(run: dict[str, Run]) -> None:
-    for length, padded in ((12, 6), (600, 506)):
-        record, network = with_parts(run["lm"], PartChoice(name="rope"), length=length)
-        (check,) = (each for each in attention_maps(record, TEXT, network).checks if "padding" in each.name)
-        assert f"any of {padded} padded positions" in check.meaning
 
 
 def test_unknown_words_are_told_as_they_were_written(run: dict[str, Run]) -> None:

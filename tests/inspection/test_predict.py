@@ -19,7 +19,6 @@ from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.inspection.attention import model_input
 from fairtrial.inspection.predictions import (
     Prediction,
-    gradient_times_input,
     leave_one_out,
     log_odds,
     predict,
@@ -88,39 +87,6 @@ def test_leaving_one_out_is_what_it_says(name: str) -> None:
             assert values[place] == pytest.approx(float(fall), abs=1e-8)
 
 
-@cases("name", PARTS)
-def test_gradient_times_input_is_the_slope_of_a_growing_vector(name: str) -> None:
-    """Each token's vector made a little longer, by itself: the answer's log-odds move as foretold."""
-    tokenizer = words()
-    network = encoder(tokenizer, name)
-    rows = [each.ids for each in predictions(network, tokenizer, LINES)]
-    answers = [0, 1, 2, 1]
-    found = gradient_times_input(network, rows, answers, pad=0)
-    assert not network.body.tokens._forward_hooks  # nobody listens any more
-    assert all(parameter.grad is None for parameter in network.parameters())
-    for row, answer, values in zip(rows, answers, found, strict=True):
-        for place in range(0, len(row), 3):
-            ends = [stretched(network, row, place, 1 + step)[answer] for step in (1e-5, -1e-5)]
-            assert values[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-6)
-    assert max(np.abs(values).max() for values in found) > 1e-4
-
-
-def stretched(network: Classifier, row: np.ndarray, place: int, factor: float) -> list[float]:
-    """Log-odds of each class, with one token's vector longer."""
-
-    def stretch(module: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:
-        output = output.clone()
-        output[place] *= factor
-        return output
-
-    handle = network.body.tokens.register_forward_hook(stretch)
-    try:
-        log_p = one_by_one(network, row)
-    finally:
-        handle.remove()
-    return [float(log_odds(log_p, torch.tensor([answer]))) for answer in range(log_p.shape[1])]
-
-
 def test_log_odds_are_those_of_the_shares() -> None:
     log_p = torch.tensor([[0.2, 0.5, 0.3], [0.9, 0.05, 0.05]]).double().log()
     expected = torch.tensor([0.5 / 0.5, 0.9 / 0.1]).double().log()
@@ -136,11 +102,10 @@ def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Call
     assert row["guess"] == max(row["probabilities"], key=row["probabilities"].get)
     assert "xyzzy" in row["unknown"]
     assert "build" not in row["unknown"]
-    assert len(row["words"]) == len(row["gradient_times_input"]) == len(row["leave_one_out"]) == 6
+    assert len(row["words"]) == len(row["leave_one_out"]) == 6
     said = fairtrial("inspect", "predict", record, "We will build xyzzy bridges.", "--names", "A,B,C", "--words")
     assert said.code == 0, said.err
     assert "'xyzzy'" in said.out
-    assert "gradient x input" in said.out
     assert "leave-one-out" in said.out
     best = "ABC"[int(row["guess"])]
     assert [best, f"{row['probabilities'][row['guess']]:.1%}"] in [line.split()[:2] for line in said.out.splitlines()]

@@ -15,7 +15,6 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.cli.inside import shaded
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.description import ShadedText
@@ -24,13 +23,14 @@ from fairtrial.inspection.surprisal import TextSurprisal, Token, Totals, surpris
 from fairtrial.inspection.text import encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Tokens
-from fairtrial.report.charts import SURPRISE, shade_of
+from fairtrial.report.plots import SURPRISE, shade_of
 from fairtrial.report.render import shaded_text
 from fairtrial.training.scoring import score_lm
 from fairtrial.training.tasks import token_set
 from sampling import cases
 
 SHAPE = Shape(layers=2, heads=2, width=16, length=8, hidden=24, dropout=0.0, start="torch")
+SENTENCES = ["We will build bridges.", "Schools will open tonight, and we will stay."]
 LINES = ["we go home now .", "they came late , and we went home before the rain began to fall on the town .", "now !"]
 
 
@@ -132,8 +132,6 @@ def test_shades_grow_with_surprise() -> None:
     assert shade_of(1.9) is None
     assert [shade_of(least) for least, _ in SURPRISE] == [colour for _, colour in SURPRISE]
     chart = ShadedText((("My ", None), ("word", 7.25)))
-    assert shaded(chart)[0].plain == "My word"
-    assert [str(span.style) for span in shaded(chart)[0].spans] == ["dim", f"black on {SURPRISE[2][1]}"]
     assert shaded_text(chart) == "My/- word/7.2"
     assert shaded_text(ShadedText(((" ", 1.0),))) == "␣/1.0"
 
@@ -144,13 +142,12 @@ def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtri
     assert "unknown: xyzzy" in said.out
     assert "'xyzzy'" in said.out
     assert "not counted" in said.out
-    lines = fairtrial("inspect", "surprisal", finished_records["lm"], "--samples", "--json").out.splitlines()
+    lines = fairtrial("inspect", "surprisal", finished_records["lm"], *SENTENCES, "--json").out.splitlines()
     rows = [json.loads(line) for line in lines]
-    assert [row["name"] for row in rows[:-1]] == ["normal", "weird", "long"]
-    assert rows[1]["text"] == "Yesterday the quiet ladder sang blue arithmetic to the river"
+    assert [row["text"] for row in rows[:-1]] == SENTENCES
     total = sum(row["nll"] for row in rows[:-1]) / sum(row["counted"] for row in rows[:-1])
     assert rows[-1]["set"]["token_weighted"] == pytest.approx(math.exp(total))
-    spoken = fairtrial("inspect", "surprisal", finished_records["lm"], "--samples").out
+    spoken = fairtrial("inspect", "surprisal", finished_records["lm"], *SENTENCES).out
     assert "token-weighted perplexity" in spoken
     assert "mean of the sentences' perplexities" in spoken
 

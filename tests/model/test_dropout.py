@@ -60,7 +60,7 @@ def test_a_whole_network_repeats_a_step_exactly() -> None:
 
 def test_evaluation_draws_no_dice_and_drops_nothing() -> None:
     network, ids = decoder("learned", dropout=0.3, attention_dropout=0.2), some_tokens(3, 8)
-    dropouts = [module for module in network.modules() if isinstance(module, Dropout)]
+    dropouts = list(dropouts_of(network).values())
     seed_dropout(dropouts_of(network), 1, 1)
     before = [module.generator.get_state() for module in dropouts]
     network.eval()

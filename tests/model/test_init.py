@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ from networks import ENTRIES, SMALL, choices, decoder, encoder, some_tokens
 from torch import Tensor, nn
 
 from fairtrial.model.layers import dropouts_of, seed_dropout
-from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.model.network import Classifier, LanguageModel, start_at_frequencies
 from fairtrial.model.part import build_parts, parts
-from fairtrial.recipe import Training
+from fairtrial.recipe import Shape, Training
 from fairtrial.training.optimizer import make_optimizer
 from sampling import cases
 
@@ -148,3 +149,24 @@ def test_what_a_part_draws_in_its_constructor_depends_on_seed_and_name_only(monk
     assert not torch.equal(thrown(7, "coin", "penny"), one)
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(decoder("coin", seed=7).body.parts["coin"].thrown, one.double())  # and `start` lets it be
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("width", [32, 128, 512])
+def test_scaled_queries_have_size_one_at_every_width(width: int) -> None:
+    shape = Shape(layers=2, heads=2, width=width, hidden=width, length=8, tied=True, start="scaled")
+    network = LanguageModel(shape, choices("rope"), 50)
+    x = torch.randn(200, width)
+    q = network.body.blocks[0].attention.qkv(x)[:, :width]
+    assert float(q.std()) == pytest.approx(1.0, rel=0.15)
+    small = LanguageModel(replace(shape, start="small"), choices("rope"), 50)
+    assert small.body.blocks[0].attention.qkv(x)[:, :width].std() < 0.6
+
+
+def test_the_first_answers_are_the_frequencies_of_training() -> None:
+    shape = Shape(layers=2, heads=2, width=64, hidden=64, length=8, tied=True, start="scaled", output_bias=True)
+    network, counts = LanguageModel(shape, choices("rope"), 5), torch.tensor([0, 10, 20, 30, 40])
+    start_at_frequencies(network, counts)
+    found = network(torch.arange(4)[None]).softmax(-1)[0]
+    assert torch.allclose(found, (counts + 0.5) / (counts + 0.5).sum(), rtol=0.6)
+    assert found[:, 4].min() > found[:, 1].max()

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fairtrial.model import loss
-from fairtrial.model.loss import CHUNK, Scratch, VocabularyLoss, vocabulary_nats
+from fairtrial.model.loss import CHUNK, SampledWords, Scratch, VocabularyLoss, vocabulary_nats
 from sampling import cases, sample
 
 WIDTH, ENTRIES = 7, 19
@@ -161,3 +161,19 @@ def test_a_product_that_fails_is_not_replaced_by_another(monkeypatch: pytest.Mon
     with pytest.raises(RuntimeError, match="primitive"):
         loss.onednn()
     loss.onednn.cache_clear()
+
+
+def test_a_sampled_loss_estimates_the_sum_over_all_words() -> None:
+    """Many draws: the mean of the estimated sum of exponentials is the exact one. All words drawn: it is exact."""
+    hidden, weight, bias, targets = (each.detach() for each in some(40))
+    exact = cross_entropy(hidden @ weight.t() + bias, targets, reduction="none")
+    own = (hidden @ weight.t() + bias).gather(1, targets[:, None])[:, 0]
+    sampled = SampledWords()
+    sampled.choose(6, torch.arange(1, ENTRIES + 1))
+    sums = torch.zeros_like(own)
+    for draw in range(4000):
+        sampled.generator.manual_seed(draw)
+        sums += (sampled.loss(hidden, weight, bias, targets) + own).exp() / 4000
+    assert torch.allclose(sums, (exact + own).exp(), rtol=0.1)
+    sampled.choose(5000, torch.ones(ENTRIES))
+    assert torch.allclose(sampled.loss(hidden, weight, bias, targets), exact, atol=1e-9)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ def test_maps_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
     fill(network, checkpoint)
     for text in SENTENCES[:3]:
         maps = maps_of(network, checkpoint.tokenizer, text)
-        assert all(check.passed for check in maps.checks), maps.checks
+        assert maps.weights.sum(-1) == pytest.approx(1, abs=1e-5)
         ids = torch.tensor(checkpoint.tokenizer.encode([text]))
         assert ids.shape[1] == len(maps.words)
         assert maps.words[-1] == ("</s>" if kind == "roberta" else "[SEP]")
@@ -69,7 +68,6 @@ def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
     assert not torch.equal(run.initial_network().body.tokens.weight, given)
     said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0)
     assert said.code == 0, said.err
-    assert re.search(r"pretrained +rows sum to one +yes", said.out)
     assert json.loads((tmp_path / "run-look" / "look.json").read_text())["before"] == "pretrained"
     (tmp_path / "bert").rename(tmp_path / "elsewhere")
     said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0, "--no-ablate")

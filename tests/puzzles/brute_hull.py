@@ -6,7 +6,20 @@ from collections.abc import Iterable
 from itertools import combinations
 from math import atan2, gcd
 
+import numpy as np
+
+from fairtrial.puzzles.solve import mix_target
+
 Key = tuple[int, int]
+
+
+def select_target(count: int, chosen: int) -> np.ndarray:
+    return mix_target(count, {chosen: 1.0})
+
+
+def average_target(count: int, chosen: Iterable[int]) -> np.ndarray:
+    places = list(chosen)
+    return mix_target(count, dict.fromkeys(places, 1 / len(places)))
 
 
 def directions(keys: Iterable[Key]) -> list[Key]:

@@ -7,14 +7,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from brute_hull import faces
+import torch
+from brute_hull import average_target, faces, select_target
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial import puzzles
-from fairtrial.puzzles.heads import attention_weights
+from fairtrial.model import Attention, AttentionContext, ForwardContext, Layout
 from fairtrial.puzzles.keys import Frame, softmax
-from fairtrial.puzzles.solve import Certificate, certify
+from fairtrial.puzzles.solve import Certificate, certify, mix_target
+from fairtrial.recipe import Shape
 from fairtrial.rng import generator_for
 from sampling import cases
 
@@ -28,6 +30,20 @@ def verdict(keys: np.ndarray, target: np.ndarray) -> Certificate:
     return found
 
 
+def attention_weights(keys: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Puzzles of one shape: keys [puzzle key width], queries [puzzle query width] -> weights [puzzle query key]"""
+    puzzles, count, width = keys.shape
+    # batch head time head_dim
+    q, k = (torch.from_numpy(np.ascontiguousarray(each))[:, None] for each in (queries, keys))
+    forward = ForwardContext(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
+    context = AttentionContext(0, False, torch.arange(queries.shape[1]), forward.keys)
+    with torch.random.fork_rng(devices=[]):
+        attention = Attention(Shape(layers=1, heads=1, width=width), layer=0)
+    values = torch.eye(count, dtype=q.dtype).expand(puzzles, 1, count, count)  # so that what comes out is the weights
+    with torch.no_grad():
+        return attention.attend(q, k, values, forward, context, [])[:, 0].numpy()
+
+
 @settings(max_examples=200)
 @given(plane_keys, st.data())
 def test_averages_in_the_plane_agree_with_brute_force(keys: list[tuple[int, int]], data: st.DataObject) -> None:
@@ -35,7 +51,7 @@ def test_averages_in_the_plane_agree_with_brute_force(keys: list[tuple[int, int]
     table, all_faces = np.array(keys, dtype=float), faces(keys)
     chosen = data.draw(st.sets(st.integers(0, len(keys) - 1), min_size=1), label="chosen")
     for asked in (frozenset(chosen), *list(all_faces)[:3]):
-        target = puzzles.average_target(len(keys), sorted(asked))
+        target = average_target(len(keys), sorted(asked))
         assert verdict(table, target).possible == (asked in all_faces)
 
 
@@ -45,7 +61,7 @@ def test_all_sets_of_a_square_with_a_middle_and_a_copy() -> None:
         frozenset(chosen)
         for size in range(1, 8)
         for chosen in combinations(range(7), size)
-        if verdict(np.array(keys, dtype=float), puzzles.average_target(7, chosen)).possible
+        if verdict(np.array(keys, dtype=float), average_target(7, chosen)).possible
     }
     everything = frozenset(range(7))
     edges = {frozenset({0, 5, 1, 6}), frozenset({1, 3}), frozenset({2, 3}), frozenset({0, 2, 6})}
@@ -62,7 +78,7 @@ def test_random_keys_reach_their_precision_in_our_own_attention(count: int, widt
         chosen = rolls.choice(count, size=rolls.integers(1, 3), replace=False)
         shares = rolls.dirichlet(np.ones(len(chosen)) * 3)
         answers.append(puzzles.mix(table, dict(zip(chosen.tolist(), shares.tolist(), strict=True))))
-    ran = attention_weights(keys, np.array([[answer.query] for answer in answers]), True)[:, 0]
+    ran = attention_weights(keys, np.array([[answer.query] for answer in answers]))[:, 0]
     assert np.array([answer.weights for answer in answers]) == pytest.approx(ran, abs=1e-9)
     for answer, weights in zip(answers, ran, strict=True):
         assert answer.certificate.holds(answer.keys, answer.target)
@@ -83,9 +99,7 @@ def test_thousands_of_random_keys_are_certified(puzzle_count: int) -> None:
     for number in range(puzzle_count):
         count, width = int(rolls.integers(2, 9)), int(rolls.integers(1, 5))
         keys = rolls.normal(size=(count, width))
-        target = puzzles.average_target(
-            count, rolls.permutation(count)[: rolls.integers(1, min(3, count) + 1)].tolist()
-        )
+        target = average_target(count, rolls.permutation(count)[: rolls.integers(1, min(3, count) + 1)].tolist())
         found = verdict(keys, target)
         possible += found.possible
         if count <= width + 1:
@@ -103,10 +117,10 @@ def test_a_mix_on_a_face_is_possible_exactly_when_its_logarithms_are_affine(keys
     face = sorted(data.draw(st.sampled_from(sorted(faces(keys), key=sorted)), label="face"))
     slope = np.array(data.draw(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), label="slope"))
     shares = softmax(table[face] @ slope / 4)
-    target = puzzles.mix_target(len(keys), dict(zip(face, shares.tolist(), strict=True)))
+    target = mix_target(len(keys), dict(zip(face, shares.tolist(), strict=True)))
     assert verdict(table, target).possible
     pushed = shares * np.where(np.arange(len(face)) == 0, 2.0, 1.0)
-    other = puzzles.mix_target(len(keys), dict(zip(face, (pushed / pushed.sum()).tolist(), strict=True)))
+    other = mix_target(len(keys), dict(zip(face, (pushed / pushed.sum()).tolist(), strict=True)))
     rows = np.column_stack((table[face], np.ones(len(face))))
     free = np.linalg.matrix_rank(np.delete(rows, 0, 0)) < np.linalg.matrix_rank(rows)  # the first key is bound by none
     assert verdict(table, other).possible == bool(free or len(face) == 1)
@@ -114,7 +128,7 @@ def test_a_mix_on_a_face_is_possible_exactly_when_its_logarithms_are_affine(keys
 
 def test_a_false_certificate_does_not_hold() -> None:
     keys = np.array([[0.0, 0], [1, 0], [0, 1], [0.3, 0.3]])
-    corner, inside = puzzles.select_target(4, 0), puzzles.select_target(4, 3)
+    corner, inside = select_target(4, 0), select_target(4, 3)
     true, false = verdict(keys, corner), verdict(keys, inside)
     assert true.possible
     assert not false.possible

@@ -24,7 +24,7 @@ def test_the_pages_python_gives_what_it_shows() -> None:
     test = doctest.DocTestParser().get_doctest(blocks, {}, "puzzles.md", "docs/puzzles.md", 0)
     said: list[str] = []
     outcome = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
-    assert outcome.attempted > 25
+    assert outcome.attempted > 20
     assert outcome.failed == 0, "".join(said)
 
 
@@ -32,8 +32,6 @@ def test_the_pages_python_gives_what_it_shows() -> None:
 def test_the_pages_commands_run(
     fairtrial: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    if line == "fairtrial puzzle course":
-        pytest.skip("it has a test of its own")
     monkeypatch.chdir(tmp_path)
     said = fairtrial(*shlex.split(line)[1:])
     assert said.code == 0, said.err
@@ -41,9 +39,7 @@ def test_the_pages_commands_run(
 
 
 def test_the_page_shows_all_commands_and_its_pictures_are_there() -> None:
-    assert {line.split()[2] for line in COMMANDS} == {
-        "select", "identity", "average", "mix", "replace-key", "course", "head",
-    }  # fmt: skip
+    assert {line.split()[2] for line in COMMANDS} == {"select", "average", "mix", "head"}
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", PAGE)
     assert len(pictures) == 2
     assert all((DOCS / picture).read_text().startswith("<?xml") for picture in pictures)

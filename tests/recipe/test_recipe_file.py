@@ -53,7 +53,7 @@ recipes = st.builds(
         Shape, layers=st.integers(1, 10**6), heads=st.just(4), width=st.integers(1, 99).map(lambda n: 4 * n)
     ),
     parts=st.lists(st.builds(PartChoice, name=part_names, options=options), max_size=3).map(tuple),
-    training=st.builds(Training, duration=durations, learning_rate=positive, clip=positive, patience=positive),
+    training=st.builds(Training, duration=durations, learning_rate=positive, clip=positive),
     scoring=st.builds(Scoring, curve_every=durations, watch_test=st.booleans(), full_context=shares),
 )
 
@@ -179,7 +179,7 @@ CHOICES: dict[str, tuple[Any, Any]] = {
     "optimizer": ("sgd", "adam"), "schedule": ("linear", "constant"), "keep": ("last", "best"),
     "presidents": (("trump",), ()), "parts": ((PartChoice(name="rope"),), ()), "width": (128, 64), "heads": (4, 2),
     "classifier_activation": ("tanh", "relu"), "norm_place": ("post", "pre"),
-    "dropout": (0.3, 0.2), "clip": (1.0, 2.0), "patience": (3.0, 4.0), "device": ("cpu", "auto"),
+    "dropout": (0.3, 0.2), "clip": (1.0, 2.0), "device": ("cpu", "auto"),
     "precision": ("bfloat16", "float32"),
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ PACKAGE = Path(fairtrial.__file__).parent
 # that is written, and what the statistics do with the scores of several trials
 NO_NUMBERS = {
     "baselines", "disk", "environment", "errors", "events", "finding", "legacy", "plugins", "progress",
-    "provenance", "record", "registry", "results", "run", "stored", "stored_study", "typed", "statistics.multiplicity",
+    "provenance", "record", "registry", "results", "run", "stored", "typed", "statistics.multiplicity",
     "statistics.power",
 }  # fmt: skip
 TRAIN = """
@@ -89,6 +89,11 @@ def test_an_edit_to_what_decides_numbers_changes_the_fingerprint(name: str, copi
 def test_an_edit_to_what_shows_or_orders_trials_does_not(folder: str, copied: Path) -> None:
     for path in (copied / folder).rglob("*.py"):
         assert fingerprint_after(copied, str(path.relative_to(copied))) == code_fingerprint(), path
+
+
+def test_an_edit_to_what_judges_several_trials_does_not(copied: Path) -> None:
+    for name in ("statistics/comparison.py", "statistics/verdict.py", "results/sentences.py"):
+        assert fingerprint_after(copied, name) == code_fingerprint(), name
 
 
 def run_code(code: str, copied: Path, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 import fairtrial as ft
 from fairtrial.results.audit import Checked
-from fairtrial.results.verdict_file import read_verdict, to_json
+from fairtrial.results.study import read_verdict, to_json
 from fairtrial.stored import write_document
 from sealed import plain_of, reseal
 
@@ -47,7 +47,7 @@ def test_an_honest_record_is_proven_and_not_touched(
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     part = check(folder, steps=3)
     assert states(part) | {"weights": "", "files": ""} == states(found) | {"weights": "", "files": ""}
-    assert (states(part)["weights"], part.state) == ("not proven", "consistent")
+    assert (states(part)["weights"], part.state) == ("not repeated", "consistent")
     assert "the first 3 of 8 steps" in part.claims[2].detail
     assert check(folder, steps=0).state == "consistent"
     said = fairtrial("verify", folder)
@@ -182,9 +182,12 @@ def test_a_studys_verdict_and_trials_are_judged_again(tiny_recipe: Call, tmp_pat
     folder = tmp_path / "study"
     run_study(study, folder, InProcess())
     found = check(folder, trials=1)
-    assert states(found) == {"files": "consistent", "verdict": "proven", "trials": "consistent"}
+    assert states(found) == {"files": "consistent", "verdict": "consistent", "trials": "consistent"}
     assert found.state == "consistent"
-    assert check(folder, trials=None).state == "proven"
+    assert "baselines and audits not recomputed; 1 of 4 trials re-trained bit by bit" in found.reason
+    whole = check(folder, trials=None)
+    assert whole.state == "proven", whole.reason
+    assert whole.reason == "verdict, baselines and audits recomputed; 4 of 4 trials re-trained bit by bit"
     told = to_json(read_verdict(folder / "verdict.json"))
     told["tasks"]["classify"]["comparisons"][0]["difference"]["estimate"] += 1.0  # type: ignore[index]
     write_document(folder / "verdict.json", told)

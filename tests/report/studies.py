@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fairtrial.results.study import write_verdict
 from fairtrial.results.values import AuditLevel, AuditSummary, Choice, Cost, Failure, SearchSummary, TestReuse
-from fairtrial.results.verdict_file import write_verdict
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
 from fairtrial.statistics.verdict import judge_study
 from fairtrial.stored import write_document
@@ -38,11 +38,12 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
                 for name in PLAIN_FILES:
                     shutil.copy(records[task] / name, trial / name)
                 (trial / "events.jsonl").write_text(events(task, gains[variant], seed))
-                reseal(trial)
+                reseal(trial, trial={"seed": seed}, result={"seed": seed})
         if "fade" in variants:
             place = folder / "passports" / task / "fade.json"
             place.parent.mkdir(parents=True)
             write_document(place, {"what": "fade", "code": "", "passed": False, "findings": [leak(task)]})
+    write_document(folder / "plan.json", {"records": {}})
     write_document(folder / "parameters.json", {task: {name: ledger() for name in variants} for task in tasks})
     return folder
 

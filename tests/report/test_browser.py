@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 from studies import write_study
-from test_look_page import FACTS, HEADS, TITLE, some_album
+from test_look_page import some_album
 from test_page import records_page
 
 from fairtrial.inspection.errors import errors
 from fairtrial.inspection.look import look_page
 from fairtrial.record import Record
 from fairtrial.report.page import result_page
-from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.study_page import study_page
+from fairtrial.results.study import StudyFiles
 from fairtrial.trial import load
 
 WIDTHS = (1280, 390)
@@ -42,7 +42,7 @@ def pages(browser: Any, tmp_path_factory: pytest.TempPathFactory, finished_recor
         "study": study_page(StudyFiles.open(study)),
         "records": records_page([Record.open(finished_records[name]) for name in ("classify", "lm")], "Records"),
         "errors": result_page(found.describe()),
-        "look": look_page(some_album(("we", "will", "not", "stay") * 8), HEADS, TITLE, FACTS),
+        "look": look_page(some_album(("we", "will", "not", "stay") * 8), Record.open(finished_records["lm"])),
     }
 
 
@@ -65,40 +65,3 @@ def test_nothing_is_cut_on_a_desk_or_a_phone(browser: Any, pages: dict[str, str]
         if kind == "study":  # the control: tables that cannot be scrolled would be cut
             assert bool(shown.evaluate(CUT)) == (width == 390)
         shown.close()
-
-
-def test_a_finger_reads_a_cell_as_the_mouse_does(browser: Any) -> None:
-    album = some_album(("we", "will", "not", "stay"))
-    share = album.drawn[0].trained.weights[1, 0, 2, 1]
-    told = {}
-    for touch in (False, True):
-        shown = opened(browser, look_page(album, HEADS, TITLE, FACTS), 390, has_touch=touch)
-        shown.locator("#grid button").nth(2).click()
-        shown.locator("#before").scroll_into_view_if_needed()
-        for query, key in ((2, 1), (0, 2)):
-            margin, cell = shown.evaluate("[places.before.margin, places.before.cell]")
-            canvas = shown.locator("#before").bounding_box()
-            place = (canvas["x"] + margin + (key + 0.5) * cell, canvas["y"] + (query + 0.5) * cell)
-            (shown.touchscreen.tap if touch else shown.mouse.move)(*place)
-            readout = shown.locator("#readout")
-            told.setdefault((query, key), set()).add(readout.inner_text())
-            box = readout.bounding_box()
-            assert box["y"] + box["height"] <= 801, "the answer is where one sees it"
-        pixel = "byId('after').getContext('2d').getImageData(places.after.margin + 3, 3, 1, 1).data.join(' ')"
-        assert shown.evaluate(pixel) == "8 48 107 255"  # the first word looks at itself alone: the darkest colour
-        assert shown.locator("#which").inner_text() == "Layer 1, head 0: previous word, 71%"
-        shown.close()
-    (seen,), (unseen,) = told[2, 1], told[0, 2]
-    assert seen.startswith(f"“not” (2) at “will” (1): {100 * share:.0f}% trained")
-    assert unseen == "“we” (0) at “not” (2): hidden"
-
-
-def test_a_finger_reads_the_seed_of_a_dot(browser: Any, pages: dict[str, str]) -> None:
-    shown = opened(browser, pages["study"], 390, has_touch=True)
-    dot = shown.locator("circle.seed").first
-    label = dot.locator("xpath=following-sibling::*[1]")
-    assert not label.is_visible()
-    dot.tap(force=True)
-    assert label.is_visible()
-    assert label.text_content().startswith("seed ")
-    shown.close()

@@ -24,10 +24,9 @@ from fairtrial.description import Cell, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.formatting import decimals_for, few_digits, plain_number, probability, with_interval
 from fairtrial.report.render import as_csv, as_latex, as_markdown, as_text
-from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.study_page import study_page
+from fairtrial.results.study import StudyFiles, from_json, read_verdict, to_json
 from fairtrial.results.values import AuditLevel, AuditSummary, Comparison, Metric, TaskVerdict, Verdict
-from fairtrial.results.verdict_file import from_json, read_verdict, to_json
 from fairtrial.results.verdict_tables import (
     FURTHER,
     MAIN,
@@ -302,7 +301,7 @@ def test_sentence_and_table_give_the_same_number_of_items(named_badly: Verdict) 
         assert table is not None
         assert narrow is not None
         at, headings = table.columns.index("items"), [cells[0].text for cells in narrow.rows if len(cells) == 1]
-        said = [line for line in named_badly.text if line.startswith(f"[{name}] On ") and "interval" in line]
+        said = [line for line in named_badly.text if line.startswith(f"[{name}] ") and "interval" in line]
         for cells, one in zip(table.rows, task.comparisons, strict=True):
             items = cells[at].text
             assert f"{one.test_set} ({items} items)" in headings

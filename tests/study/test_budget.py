@@ -12,7 +12,7 @@ import pytest
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
 from fairtrial.formatting import read_time
-from fairtrial.stored_study import Calibration
+from fairtrial.stored import Calibration
 from fairtrial.study import run
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder

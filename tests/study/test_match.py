@@ -1,4 +1,4 @@
-"""Equal cost and equal tuning: twins of variants at the baseline's budget, and as they were given."""
+"""Equal cost and equal tuning: variants at the baseline's number of parameters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.results.values import Comparison, Matched, MatchSummary, Metric, TaskVerdict, VerdictKind
-from fairtrial.results.verdict_tables import equal_cost, tuning
+from fairtrial.results.verdict_tables import equal_cost
 from fairtrial.study.design import Study
-from fairtrial.study.folder import StudyFolder
 from fairtrial.study.match import match_sentences
-from fairtrial.study.plan import make_plan
 from fairtrial.study.run import run_study
 from fairtrial.study.tables import study_from, write_study
 
@@ -101,33 +99,6 @@ def test_budgets_that_make_no_sense_are_refused(tiny_study: Callable[..., Study]
     assert told in refused.value.what
 
 
-@pytest.mark.usefixtures("audits_here")
-def test_tuned_and_untuned_verdicts_stand_side_by_side(
-    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
-) -> None:
-    """As given, nothing is learned; tuned, all variants learn."""
-    rates = {"training.learning_rate": 1e-7}
-    study = tiny_study(search={"training.learning_rate": [1e-2]}, seeds=2, tasks=["lm"], set=SMALL | rates)
-    verdict = run_study(study, tmp_path / "study", InProcess(), on_event=heard)
-    assert verdict is not None
-    judged = verdict.tasks["lm"]
-    assert judged.untuned is not None
-    assert judged.search is not None
-    assert list(judged.scores) == list(judged.untuned.scores) == ["learned", "rope"]
-    test_set = next(iter(judged.scores["rope"]))
-    tuned, untuned = (each.scores["rope"][test_set]["all"].mean.estimate for each in (judged, judged.untuned))
-    assert tuned < 0.9 * untuned
-    used = {path.parts[-3] for path in tmp_path.glob("study/trials/lm/*/*/result.json") for path in [path]}
-    assert used == {"learned", "rope", "learned (untuned)", "rope (untuned)"}
-    assert judged.search.trials == 2
-    assert judged.search.seconds
-    assert any("The search took 2 trials (1 tries for each of 2 variants)" in line for line in verdict.text)
-    assert any("Tuned and untuned, all" in line or "Tuning changes" in line for line in verdict.text)
-    assert tuning(judged) is not None
-    # where the search chooses what was given, one set of trials serves both
-    study = tiny_study(search={"training.learning_rate": [1e-2]}, set=SMALL | {"training.learning_rate": 1e-2})
-    plan = make_plan(study, StudyFolder(tmp_path / "other"))
-    assert {trial.variant.name for trial in plan.trials()} == {"learned", "rope"}
-    off = tiny_study(search={"training.learning_rate": [1e-2], "untuned": False})
-    assert not make_plan(off, StudyFolder(tmp_path / "off")).study.untuned
-    assert study_from(tomllib.loads(write_study(off))) == off
+def test_a_study_file_of_version_0_2_may_say_untuned(tiny_study: Callable[..., Study]) -> None:
+    rates = {"training.learning_rate": [1e-2]}
+    assert tiny_study(search=rates | {"untuned": False}) == tiny_study(search=rates)

@@ -16,8 +16,8 @@ from fairtrial.record import list_records
 from fairtrial.report.page import result_page
 from fairtrial.results.records import Records
 from fairtrial.results.sentences import _against_strongest
+from fairtrial.results.study import read_verdict
 from fairtrial.results.values import Comparison, Interval, Metric, VerdictKind
-from fairtrial.results.verdict_file import read_verdict
 from fairtrial.stored import Metrics
 from fairtrial.study.artifacts import check_same_scoring
 from fairtrial.study.design import Study

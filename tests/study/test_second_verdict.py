@@ -12,13 +12,11 @@ import pytest
 
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
-from fairtrial.report.study_files import StudyFiles
-from fairtrial.report.study_page import glance
 from fairtrial.report.words import plan_lines
+from fairtrial.results.study import StudyFiles
 from fairtrial.results.values import ReasonCode, Rule, Verdict, VerdictKind
 from fairtrial.statistics.outcomes import CLEAN, EXACT
-from fairtrial.stored import FORMAT, read_document, write_document
-from fairtrial.stored_study import PastLook, StoredPlan
+from fairtrial.stored import FORMAT, PastLook, StoredPlan, read_document, write_document
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import EvalSets, make_plan
@@ -129,8 +127,8 @@ def test_the_endpoint_decides_everywhere(copied: tuple[Study, Path]) -> None:
     assert all(each.q is not None for each in verdict.tasks["lm"].exploratory if each.p is not None)
     stored = StudyFiles.open(folder).verdict
     assert [each.test_set for each in stored.tasks["lm"].comparisons] == ["obama"]
-    assert [column for column in glance(stored).columns if "obama" in column]
-    assert not [column for column in glance(stored).columns if "wbush" in column]
+    assert [each.test_set for each in stored.comparisons if "obama" in each.test_set]
+    assert not [each.test_set for each in stored.comparisons if "wbush" in each.test_set]
     assert any("endpoint, lm: obama decides" in line for line in plan_lines(StudyFolder(folder).read_plan().summary))
 
 

@@ -15,7 +15,7 @@ from fairtrial.cli.screen import Screen, StudyLines
 from fairtrial.errors import BadInput
 from fairtrial.events import JobDone, JobFailed, JobStarted, JobStepped, SearchStarted, StudyPlanned, TrialsStarted
 from fairtrial.progress import ProgressBar, StudyProgress
-from fairtrial.stored_study import PlanSummary
+from fairtrial.stored import PlanSummary
 from fairtrial.study.plan import default_study_folder
 from fairtrial.study.tables import add_overrides, complete_study, read_study_table, variant_tables
 

@@ -36,7 +36,7 @@ parts = ["learned"]
 parts = ["rope", {name = "window", size = 8}]
 "training.learning_rate" = 3e-4
 seeds_from = 100
-accept_failed_passport = true
+accept_failed_audit = true
 [search]
 "training.learning_rate" = [1e-3, 3e-4]
 "shape.dropout" = [0.0, 0.1]

@@ -24,10 +24,9 @@ from fairtrial.errors import BadInput, Interrupted
 from fairtrial.events import JobStarted, StudyEvent
 from fairtrial.prepare import prepare
 from fairtrial.record import Record
-from fairtrial.report.study_files import StudyFiles
+from fairtrial.results.study import StudyFiles
 from fairtrial.results.values import Cost, Rule, Verdict
-from fairtrial.stored import Metrics, PickedOnTest, TrialResult
-from fairtrial.stored_study import FailedTrial, PlanSummary
+from fairtrial.stored import FailedTrial, Metrics, PickedOnTest, PlanSummary, TrialResult
 from fairtrial.study import artifacts
 from fairtrial.study.artifacts import data_audit_jobs
 from fairtrial.study.design import Study
@@ -73,7 +72,7 @@ def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) 
     assert task["cost"]["learned"]["flops_per_step"] > 1000
     assert task["cost"]["again"]["peak_memory_mb"] > 50
     assert task["cost"]["learned"]["seconds_ratio"] == 1.0
-    assert task["audits"]["again"] == {"level": "pass", "failed": [], "accepted": False}
+    assert task["audits"]["again"] == {"level": "pass", "failed": [], "accepted": False, "own_code": []}
     assert task["test_reuse"]["learned"]["obama"]["reads"] == 6  # once for each seed
     assert "Kneser-Ney trigram" in task["baseline_scores"]
     parameters = json.loads((folder / "parameters.json").read_text())

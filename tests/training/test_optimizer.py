@@ -6,14 +6,16 @@ import copy
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
-from fairtrial.recipe import Training
-from fairtrial.training.optimizer import gradient_norm, learning_rate, light, make_optimizer
+from fairtrial.model.network import LanguageModel
+from fairtrial.recipe import PartChoice, Shape, Training
+from fairtrial.training.optimizer import gradient_norm, learning_rate, light, make_optimizer, orthogonalized
 from sampling import cases
 
 RATE = 0.125  # a power of two, so that parts of it are exact
@@ -52,6 +54,57 @@ def test_a_linear_rate_falls_to_zero() -> None:
     assert rates(training, 10, 0, 1, 5, 9, 10) == pytest.approx([1.0, 0.9, 0.5, 0.1, 0.0])
     warm = Training(learning_rate=1.0, schedule="linear", warmup_steps=2)
     assert rates(warm, 10, 0, 1, 2, 6, 9, 10) == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.125, 0.0])
+
+
+def test_a_rate_of_warm_up_stable_and_decay_stays_and_then_falls() -> None:
+    training = Training(learning_rate=1.0, schedule="wsd", warmup_steps=10)
+    assert rates(training, 110, 4, 10, 79, 95, 110) == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.0])
+
+
+def test_muon_moves_along_the_nearest_orthogonal_matrix() -> None:
+    """Its singular values are about 1, as are those of the polar factor, and its directions are the same."""
+    torch.manual_seed(0)
+    matrices = torch.randn(3, 24, 40)
+    u, _, v = torch.linalg.svd(matrices, full_matrices=False)
+    ours = orthogonalized(matrices)
+    assert torch.linalg.svdvals(ours).sub(1).abs().max() < 0.35
+    assert ((ours * (u @ v)).sum((-2, -1)) / ours.norm(dim=(-2, -1)) / (u @ v).norm(dim=(-2, -1))).min() > 0.97
+    assert torch.allclose(orthogonalized(matrices.mT), ours.mT, atol=1e-5)
+
+
+def muon_network() -> LanguageModel:
+    shape = Shape(layers=2, width=16, hidden=16, length=8, heads=2, tied=True, start="scaled")
+    return LanguageModel(shape, (PartChoice(name="rope"),), 30)
+
+
+def test_muon_has_the_matrices_of_the_blocks_and_adamw_the_rest() -> None:
+    network, same = muon_network(), muon_network()
+    how = Training(optimizer="muon", learning_rate=0.01, weight_decay=0.1, embedding_decay=3.0)
+    ours, theirs = make_optimizer(network, how), make_optimizer(same, replace(how, optimizer="adamw"))
+    for group in (*ours.param_groups, *theirs.param_groups):
+        group["lr"] = how.learning_rate * group["scale"]
+    before = weights(network)
+    for each, optimizer in ((network, ours), (same, theirs)):
+        ids = torch.arange(16).view(2, 8)
+        each(ids).log_softmax(-1)[:, :, 3].sum().backward()
+        optimizer.step()
+    after, usual = weights(network), weights(same)
+    inner = {
+        f"body.{name}"
+        for name, _ in network.body.named_parameters()
+        if "blocks" in name and before[f"body.{name}"].ndim == 2
+    }
+    for name in before:
+        assert torch.equal(after[name], usual[name]) == (name not in inner), name
+    moved = after["body.blocks.0.attention.out.weight"] - before["body.blocks.0.attention.out.weight"] * (
+        1 - 0.01 * 0.1
+    )
+    assert moved.square().mean().sqrt() == pytest.approx(0.01 * 0.2, rel=0.2)
+    assert sorted({group["weight_decay"] for group in ours.param_groups}) == pytest.approx([0.0, 0.1, 0.3])
+
+
+def test_a_network_of_ones_own_is_trained_by_adamw() -> None:
+    assert not any(group["muon"] for group in make_optimizer(toy(), Training(optimizer="muon")).param_groups)
 
 
 def test_a_cosine_rate_falls_to_zero() -> None:

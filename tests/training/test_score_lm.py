@@ -120,14 +120,14 @@ def test_windows_that_do_not_overlap_are_scored_once_where_the_exact_score_is_th
 ) -> None:
     expected = score_windows(network, tokens, length=LENGTH).metrics.window_perplexity
     scored: list[int] = []
-    score_once = module._score
+    score_once = module.window_nats
 
     def counted(network: LanguageModel, tokens: TokenSet, windows: Iterable[Window]) -> Iterator[np.ndarray]:
         for nats in score_once(network, tokens, windows):
             scored.append(len(nats))
             yield nats
 
-    monkeypatch.setattr(module, "_score", counted)
+    monkeypatch.setattr(module, "window_nats", counted)
     assert score_lm(network, tokens, **FULL).metrics.window_perplexity == pytest.approx(expected, rel=1e-12)
     again = tokens.sizes[tokens.sizes > LENGTH]
     left_out = again[0] % LENGTH if len(tokens.sequences) == 1 and len(again) else 0  # a running text's last window
@@ -193,8 +193,8 @@ def test_a_few_windows_are_spread_evenly_from_the_first_to_the_last(
     network: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    plain = module._score
-    monkeypatch.setattr(module, "_score", lambda n, t, w: seen.extend(each.begin for each in w) or plain(n, t, w))
+    plain = module.window_nats
+    monkeypatch.setattr(module, "window_nats", lambda n, t, w: seen.extend(each.begin for each in w) or plain(n, t, w))
     tokens = running(LENGTH * 9 + 1)
     few = score_windows(network, tokens, length=LENGTH, most=3)
     assert seen == [0, 4 * LENGTH, 8 * LENGTH]

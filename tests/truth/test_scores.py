@@ -10,8 +10,7 @@ import pytest
 from fairtrial.baselines.classifiers import fit_bayes
 from fairtrial.prepare import prepare
 from fairtrial.recipe import built_in_recipe
-from fairtrial.statistics.comparison import score
-from fairtrial.statistics.outcomes import SetOutcomes
+from fairtrial.statistics.outcomes import SetOutcomes, score
 
 STRETCHES = {"Obama": 15, "W. Bush": 11, "H. W. Bush": 8}  # of the default test set
 SEEDS = 5

@@ -1,4 +1,4 @@
-"""The passport: an audit that every variant passes before anyone believes its number."""
+"""The leak audit: an audit that every variant passes before anyone believes its number."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -1,29 +1,29 @@
 """The same questions under other conditions, each of which has hidden a released fault: in training mode (T1), in
 float32 (F1), under autocast (F2), on the device that trains (G1), over long texts (L1), with a mask of ones (K1) or
 among its **kwargs (K3), with position ids (K1p), with padding on the left (K2, K2p), with a cache beside padding (C2),
-and after thousands of calls (S1)."""
+and after thousands of calls and a step of training (S1)."""
 
 from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
+from fairtrial.audit.probe import SECONDS, Answer, Tested, every_cut, leaks, longest_rows, random_batches
+from fairtrial.audit.sanity import loss_of
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
-from fairtrial.audit.visibility import cut_points
-from fairtrial.errors import BadInput
+from fairtrial.errors import BadInput, message_of
 from fairtrial.finding import Measured, at_most, more_than
 from fairtrial.model.external import MASKS, ExternalModel, padded_left, real_tokens, seeded, unpadded_left
 from fairtrial.model.layers import Dropout
 from fairtrial.training.device import is_there
-from fairtrial.training.loop import weights_of
 
-Answer = Callable[[Tensor, Tensor | None], Tensor]  # ids, lengths -> log-probabilities
-FEW = 3  # cuts of a text
+FEW = 3  # tokens that are read with a cache
 LONGEST = 2048  # tokens of a long text
 CHUNKS = 3  # that it crosses, at least
 CALL_SECONDS = 20.0  # of computing, spent on many calls or on long texts at most: a busy machine asks no less
@@ -31,50 +31,31 @@ LONG_CALLS = 20  # that a check of long texts makes, about
 HALF = 2**-8  # the rounding of bfloat16
 
 
-def leaks(subject: Subject, answer: Answer, rows: Sequence[Tensor] = ()) -> dict[str, float]:
-    """How much answers depend on later tokens, on what padding holds and on other rows. What is compared has one shape,
-    so that a network which drops something drops the same."""
-    rows = rows or subject.rows
-    ids, lengths = as_batch(rows, filler=subject.pad or 0)
-    rng = generator(subject.plan.seed, "conditions")
-    low = 0 if subject.pad is None else 1
-    drawn = torch.randint(low, subject.plan.vocabulary, ids.shape, generator=rng)
-    if subject.pad is not None:
-        drawn = drawn.masked_fill(drawn == subject.pad, (subject.pad + 1) % subject.plan.vocabulary)
-    real = torch.arange(ids.shape[1]) < lengths[:, None]
-    found = {}
-    if subject.causal:
-        full = ids[lengths == ids.shape[1]]
-        before, worst = answer(full, None), 0.0
-        for cut in cut_points(full.shape[1])[:: max(1, 5 // FEW)]:
-            other = torch.cat((full[:, : cut + 1], drawn[: len(full), cut + 1 :]), 1)
-            worst = max(worst, largest_change([before[:, : cut + 1]], [answer(other, None)[:, : cut + 1]]))
-        found["later words"] = worst
-    before = answer(ids, lengths)
-    chosen = real if subject.causal else torch.ones(len(ids), dtype=torch.bool)
-    if subject.pad is None and bool((lengths < ids.shape[1]).any()):
-        after = answer(torch.where(real, ids, drawn), lengths)
-        found["padding"] = largest_change([before[chosen]], [after[chosen]])
-    kept = torch.zeros(len(ids), dtype=torch.bool)
-    kept[:: max(1, len(ids) // 2)] = True
-    if len(ids) > 1:
-        after = answer(torch.where(real & ~kept[:, None], drawn, ids), lengths)
-        mine = chosen & (kept[:, None] if subject.causal else kept)
-        found["other texts of its batch"] = largest_change([before[mine]], [after[mine]])
-    return found
+class NoDropout(TorchFunctionMode):
+    """Dropout that is called as a function, as nanoGPT does inside attention, drops nothing either."""
 
+    PLACES: ClassVar = {
+        "scaled_dot_product_attention": (4, "dropout_p"),
+        "dropout": (1, "p"),
+        "alpha_dropout": (1, "p"),
+    }
 
-def judged(found: dict[str, float], limit: float, where: str) -> Measured:
-    name = max(found, key=lambda name: found[name] if found[name] == found[name] else torch.inf)
-    bad = f"{where} predictions depend on {name}, by up to {found[name]:.2g} nats."
-    return at_most(found[name], limit, f"{where} predictions depend on nothing that they may not see.", bad)
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        place, name = self.PLACES.get(getattr(func, "__name__", ""), (0, ""))
+        if name in kwargs or (name == "p" and len(args) < 2):
+            kwargs[name] = 0.0
+        elif name and len(args) > place:
+            args = (*args[:place], 0.0, *args[place + 1 :])
+        return func(*args, **kwargs)
 
 
 class TrainingMode:
-    """A copy in training mode whose dropouts drop nothing; what it draws or remembers is the same at every call."""
+    """A copy in training mode whose dropouts drop nothing; what it draws or remembers is the same at every call.
+    Gradients are recorded, as in training."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.network = copy.deepcopy(subject.network).train()
+    def __init__(self, network: Any) -> None:
+        self.network = copy.deepcopy(network).train()
         for module in self.network.modules():
             if isinstance(module, Dropout):
                 module.share = 0.0
@@ -82,13 +63,52 @@ class TrainingMode:
                 module.p = 0.0
         self.buffers = {name: each.clone() for name, each in self.network.named_buffers()}
 
-    @torch.no_grad()
     def __call__(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
         for name, buffer in self.network.named_buffers():
             if name in self.buffers:
                 buffer.copy_(self.buffers[name])
-        with seeded(0):
-            return self.network(ids, lengths).log_softmax(-1)
+        with seeded(0), NoDropout():
+            return self.network(ids, lengths).detach().double().log_softmax(-1)
+
+
+def probed(subject: Subject, answer: Answer, use: str, limit: float) -> Tested:
+    """Random batches, and every cut of a row, until something leaks."""
+    tested, rng = Tested(vocabulary=subject.plan.vocabulary), generator(subject.plan.seed, "probe", use, "changes")
+    for rows in random_batches(subject, use, SECONDS * subject.patience / 2):
+        leaks(subject, answer, rows, tested, rng)
+        if not max(tested.worst.values()) <= limit:
+            return tested
+    if subject.causal:
+        every_cut(subject, answer, longest_rows(subject)[1:2], tested)
+    return tested
+
+
+def in_training(subject: Subject) -> Measured:
+    """Training mode without dropout. Statistics of the batch are honest there if scoring uses running ones: they are
+    told, and what is left without them must not leak. Before training in float32, too: a network may know how audits
+    ask."""
+    mode, limit = TrainingMode(subject.network), subject.tolerance
+    tested = probed(subject, mode, "training", limit)
+    normed = [each for each in mode.network.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
+    batch_norm = max(tested.worst.values())
+    if batch_norm > limit and normed:
+        for module in normed:
+            module.eval()
+        tested = probed(subject, mode, "training", limit)
+    if max(tested.worst.values()) <= limit and subject.dtype == torch.float64 and subject.trained is None:
+        single = TrainingMode(copy.deepcopy(subject.network).float())
+        for module in single.network.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()
+        limit = 1e-5 * (1 + float(single(subject.full_rows).abs().max()))
+        tested = probed(subject, single, "training in float32", limit)
+    if max(tested.worst.values()) <= limit and batch_norm > limit:
+        meaning = (
+            f"In training mode {len(normed)} batch norms see the whole batch, later words included; scoring uses"
+            " their running statistics, so that scores are honest."
+        )
+        return Measured(batch_norm, f"{subject.tolerance:.0e}", False, meaning, level="amber")
+    return tested.judged(limit, "In training mode ")
 
 
 def in_float32(subject: Subject) -> Measured | str:
@@ -96,7 +116,7 @@ def in_float32(subject: Subject) -> Measured | str:
         return (
             "All checks ran in float32: it refuses float64, or its softmax is in float32 and its mask overflows there."
         )
-    return single(subject, torch.device("cpu"), "In float32")
+    return single(subject, torch.device("cpu"), "In float32 ")
 
 
 def on_device(subject: Subject) -> Measured | str | None:
@@ -104,7 +124,9 @@ def on_device(subject: Subject) -> Measured | str | None:
     device = torch.device(subject.plan.device)
     if device.type == "cpu":
         return None
-    return single(subject, device, f"On {device}") if is_there(str(device)) else f"This machine has no device {device}."
+    return (
+        single(subject, device, f"On {device} ") if is_there(str(device)) else f"This machine has no device {device}."
+    )
 
 
 def single(subject: Subject, device: torch.device, where: str) -> Measured:
@@ -117,12 +139,12 @@ def single(subject: Subject, device: torch.device, where: str) -> Measured:
 
     exact, found_there = subject.log_p(subject.full_rows), answer(subject.full_rows, None)
     size = 1 + float(exact.abs().max())
-    found = leaks(subject, answer)
-    if not max(found.values()) <= 1e-5 * size:
-        return judged(found, 1e-5 * size, where)
+    tested = probed(subject, answer, "single", 1e-5 * size)
+    if not max(tested.worst.values()) <= 1e-5 * size:
+        return tested.judged(1e-5 * size, where)
     gap = largest_change([exact], [found_there])
-    good = f"{where} predictions depend on nothing that they may not see, and are those of float64."
-    bad = f"{where} predictions differ from those of float64 on the CPU by up to {gap:.2g} nats."
+    good = f"{where}predictions depend on nothing that they may not see, and are those of float64."
+    bad = f"{where}predictions differ from those of float64 on the CPU by up to {gap:.2g} nats."
     return at_most(gap, 1e-2 * size, good, bad)
 
 
@@ -136,8 +158,8 @@ def in_bf16(subject: Subject) -> Measured | str | None:
         with torch.autocast("cpu", torch.bfloat16):
             return network(ids, lengths).float().log_softmax(-1)
 
-    size = 1 + float(answer(subject.full_rows, None).abs().max())
-    return judged(leaks(subject, answer), 4 * HALF * size, "Under autocast to bfloat16")
+    limit = 4 * HALF * (1 + float(answer(subject.full_rows, None).abs().max()))
+    return probed(subject, answer, "bfloat16", limit).judged(limit, "Under autocast to bfloat16 ")
 
 
 def over_long_texts(subject: Subject) -> Measured | str:
@@ -157,12 +179,16 @@ def over_long_texts(subject: Subject) -> Measured | str:
         except (BadInput, IndexError, RuntimeError, ValueError) as error:
             why = first_line(error)
             continue
-        found = leaks(subject, subject.log_p, rows)
+        tested = Tested(vocabulary=subject.plan.vocabulary)
+        leaks(subject, subject.log_p, rows, tested, generator(subject.plan.seed, "long", "changes"))
+        if subject.causal:
+            cuts = int(SECONDS * subject.patience / max(1e-4, seconds))
+            every_cut(subject, subject.log_p, rows[:1], tested, max(LONG_CALLS, cuts))
         if subject.causal and subject.network.new_cache() is not None:
             few = min(FEW, time_ - 1)
             full, pieces = subject.log_p(rows[0][None]), [time_ - few, *[1] * few]
-            found["whether a cache is used"] = largest_change([full], [subject.in_pieces(rows[0][None], pieces)])
-        measured = judged(found, subject.tolerance, f"Over {time_} tokens")
+            tested.change("whether a cache is used", [full], [subject.in_pieces(rows[0][None], pieces)])
+        measured = tested.judged(subject.tolerance, f"Over {time_} tokens ")
         if measured.passed and time_ <= CHUNKS * chunk:
             crossed = f"its chunks or windows of {chunk:,} are not crossed"
             return f"{measured.meaning[:-1]}, but {crossed}{f' ({why})' if why else ''}: build it with smaller ones."
@@ -257,7 +283,9 @@ def no_left(subject: Subject) -> str:
     if subject.external is None:
         return "It takes lengths: padding stands on the right."
     pads = subject.external.declared.pads
-    return "" if pads in ("left", "both") else f"It declares pads = {pads}."
+    if pads == "none":
+        return "It takes no mask that could hide padding."
+    return "" if pads in ("left", "both") or subject.external.pads_assumed else f"Padding side: {pads} (declared)."
 
 
 @torch.no_grad()
@@ -305,6 +333,10 @@ def left_padding(subject: Subject) -> Measured | str:
     positions = counts_from_zero(subject)
     worst, where = left_change(subject, positions=positions)
     how = " with position ids" if positions else ""
+    if subject.external.pads_assumed:
+        some = f"changes its predictions, by up to {worst:.2g} nats" if worst > subject.tolerance else "changes nothing"
+        meaning = f"Padding side: right (assumed). Padding before a text{how} {some}."
+        return Measured(worst, "-", None if worst > subject.tolerance else True, meaning)
     bad = f"Padding before a text{how} changes its predictions in {where}, by up to {worst:.2g} nats."
     return at_most(worst, subject.tolerance, f"Padding before a text{how} changes nothing.", bad)
 
@@ -325,11 +357,13 @@ def cache_beside_padding(subject: Subject) -> Measured | str:
     tokens so far, as attention needs it, or given with the prompt alone, as a recurrent network needs it."""
     network = subject.external
     if subject.network.new_cache() is None:
-        return "It offers no cache."
+        return "There is no cache to test."
     if network is None:
         return "Its cache takes texts of one length."
     if why := no_left(subject):
         return why
+    if network.pads_assumed:
+        return "Padding side: right (assumed)."
     rows = [row for row in subject.rows if len(row) > 1][:6]
     if not rows:
         return "The texts are too short."
@@ -367,21 +401,41 @@ def decoded(subject: Subject, rows: Sequence[Tensor], often: bool) -> list[Tenso
     return [log_p[: len(row)] for log_p, row in zip(whole, rows, strict=True)]
 
 
-@torch.no_grad()
 def after_many_calls(subject: Subject) -> Measured:
-    """The same answer after thousands of calls; as many as a limited time allows."""
-    ids, lengths = as_batch(subject.rows[:4])
-    short, network = subject.rows[0][None, :4], subject.network
-    before, weights = subject.log_p(ids, lengths), {name: each.clone() for name, each in weights_of(network).items()}
-    done, until = 0, time.process_time() + CALL_SECONDS
-    while done < subject.calls and time.process_time() < until:
-        network(short)
-        done += 1
-    worst = largest_change([before], [subject.log_p(ids, lengths)])
-    moved = [name for name, each in weights_of(network).items() if name in weights and not same(each, weights[name])]
-    good = f"After {done:,} calls it gives its first answers."
-    bad = f"After {done:,} calls its answers have moved by {worst:.2g} nats"
-    return at_most(worst, 0.0, good, bad + (f" ({moved[0]!r} has changed)." if moved else "."))
+    """The same answer at each of thousands of calls, as many as a limited time allows, and after a step of training
+    whose changes of weights and buffers are taken back: whatever else has changed is state that no record keeps."""
+    ids, lengths = as_batch(subject.rows[:4], filler=subject.pad or 0)
+    short, network = subject.rows[0][None, : max(4, subject.shortest)], copy.deepcopy(subject.network)
+
+    @torch.no_grad()
+    def answers() -> list[Tensor]:
+        return [network(ids, lengths), network(short)]
+
+    before, weights = answers(), {name: each.clone() for name, each in tensors_of(network)}
+    worst, done, until = 0.0, 0, time.process_time() + CALL_SECONDS
+    with torch.no_grad():
+        while done < subject.calls and time.process_time() < until:
+            worst = worst if torch.equal(before[1], found := network(short)) else largest_change([before[1]], [found])
+            done += 1
+    worst = max(worst, largest_change(before, answers()))
+    moved = [name for name, each in tensors_of(network) if name in weights and not same(each, weights[name])]
+    where = f"After {done:,} calls"
+    if not worst and not moved and any(each.requires_grad for each in network.parameters()):
+        where += " and a step of training that is taken back"
+        loss_of(subject, network.train())[0].backward()
+        network.eval().zero_grad()
+        for name, each in tensors_of(network):
+            each.detach().copy_(weights[name])
+        worst = largest_change(before, answers())
+    bad = f"{where} its logits have moved by {worst:.2g}"
+    return at_most(
+        worst, 0.0, f"{where} it gives its first answers.", bad + (f" ({moved[0]!r} has changed)." if moved else ".")
+    )
+
+
+def tensors_of(network: nn.Module) -> list[tuple[str, Tensor]]:
+    """Weights and buffers, also those that are not saved."""
+    return [*network.named_parameters(), *network.named_buffers()]
 
 
 def same(one: Tensor, other: Tensor) -> bool:
@@ -389,4 +443,4 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0][:120]
+    return message_of(error)[:120]

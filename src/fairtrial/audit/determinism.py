@@ -9,7 +9,6 @@ import json
 import os
 import random
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,9 +24,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import fairtrial
 from fairtrial.audit.subject import MOST, Plan, Subject, as_batch, largest_change
 from fairtrial.data.batches import Batches, LabelledSentences, Sentences
-from fairtrial.errors import HelperDied
+from fairtrial.disk import temporary_folder
+from fairtrial.errors import HelperDied, message_of
 from fairtrial.events import Ready, Stepped
-from fairtrial.finding import Measured, at_most
+from fairtrial.finding import Measured, Untestable, at_most
 from fairtrial.model.external import ExternalModel, attention_kernel, models
 from fairtrial.model.layers import capture
 from fairtrial.model.part import Part, parts
@@ -86,9 +86,19 @@ def external_kernels(subject: Subject, network: ExternalModel) -> Measured | str
     return at_most(worst, max(1e-6, subject.tolerance), good, f"{bad}, by up to {worst:.2g} nats.")
 
 
+def no_cache(subject: Subject) -> str:
+    """Why there is no cache to test; empty: there is one."""
+    if subject.network.new_cache() is not None:
+        return ""
+    name = "none" if subject.external is None else subject.external.declared.cache
+    if name == "none":
+        return 'No cache was found in its arguments; declare "cache" to have it tested.'
+    return Untestable(f"It takes {name} and gives none back when {name} is None: its cache is not tested.")
+
+
 def cached_is_full(subject: Subject) -> Measured | str:
-    if subject.network.new_cache() is None:
-        return "It offers no cache."
+    if why := no_cache(subject):
+        return why
     time = subject.full_rows.shape[1]
     begun = [[time // 2] + [1] * (time - time // 2)] if time > 1 else []  # a prompt, then word by word
     return cached(subject, [[1] * time, *begun], "word by word")
@@ -97,7 +107,7 @@ def cached_is_full(subject: Subject) -> Measured | str:
 def cached_in_pieces(subject: Subject) -> Measured | str | None:
     """A cache that is given several tokens at once, as when a second prompt follows."""
     if subject.network.new_cache() is None:
-        return "It offers no cache."
+        return "There is no cache to test."
     time = subject.full_rows.shape[1]
     return cached(subject, [[time // 2, 1, time - time // 2 - 1]], "in pieces") if time > 3 else None
 
@@ -131,8 +141,8 @@ def resumes(subject: Subject) -> Measured:
     seed_global_rng(4)
     first = small_loop(subject.plan, RESUMED_STEPS)
     resumed_losses = train_to(first, RESUMED_STEPS // 2)
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoints = Checkpoints(Path(folder) / "checkpoints")
+    with temporary_folder() as folder:
+        checkpoints = Checkpoints(folder / "checkpoints")
         checkpoints.save(first, 0, "")
         second = small_loop(subject.plan, RESUMED_STEPS)
         checkpoints.load(second, lambda size: "", lambda text: None)
@@ -214,11 +224,11 @@ class RepeatedRuns:
     def __init__(self, plans: Sequence[Plan]) -> None:
         self.plans = list(plans)
         self.running: list[Popen[str]] = []
-        self.folder = tempfile.TemporaryDirectory(prefix="fairtrial-audit-")  # sources of parts from a notebook
+        self.folder = temporary_folder()  # sources of parts from a notebook
         self.states: list[list[str]] | None = None
 
     def __enter__(self) -> RepeatedRuns:
-        written = plugins_of(self.plans, Path(self.folder.name))
+        written = plugins_of(self.plans, self.folder.__enter__())
         held, self.alive = os.pipe()  # closed by the system when this process ends, however it does
         self.running = [start_process(self.plans, number, written, held) for number in (0, 1)]
         os.close(held)
@@ -229,7 +239,7 @@ class RepeatedRuns:
             process.kill()
             process.communicate()
         os.close(self.alive)
-        self.folder.cleanup()
+        self.folder.__exit__(None, None, None)
 
     def judge(self, plan: Plan) -> Measured:
         if self.states is None:
@@ -318,5 +328,5 @@ def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[s
         try:
             states.append(trained_state(plan, number))
         except Exception as error:  # whatever a part raises
-            states.append(f"{RAISED}{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}")
+            states.append(f"{RAISED}{type(error).__name__}: {message_of(error)[:200]}")
     return states

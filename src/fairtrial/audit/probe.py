@@ -1,36 +1,41 @@
 """Random questions to a network on its own text, so that no fault can hide below a size: batches of 1 to 128 rows,
 texts of 1 token to the longest, every entry of the real vocabulary, reserved tokens anywhere in a row, every cut of a
-row, the batch sizes of training and of scoring, evaluation and training mode, and the scores that a record reports."""
+row, the batch sizes of training and of scoring. And what scores rest on: a loss and a score of the answers that are
+given, no knowledge before training or of random words, and the scores that a record reports."""
 
 from __future__ import annotations
 
+import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise, product
 from typing import Any, cast
 
 import numpy as np
 import torch
 from safetensors.torch import load
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch import Tensor
 
-from fairtrial.audit.conditions import TrainingMode
 from fairtrial.audit.subject import RESERVED, Subject, as_batch, generator, largest_change
 from fairtrial.finding import Measured, at_most
 from fairtrial.prepare import Prepared
 from fairtrial.record import Record
 from fairtrial.training.loop import put_weights
-from fairtrial.training.scoring import ROWS, TOKENS, TokenSet
+from fairtrial.training.scoring import ROWS, TOKENS, in_batches, scoring, sliding, window_nats
+from fairtrial.training.tasks import LanguageTask
 
 MOST_ROWS = 128
 MOST_VALUES = 2**24  # log-probabilities of one batch, so that memory stays small
-SECONDS = 0.4  # of processor time for each check; a thorough audit takes twenty times as long
+SECONDS = 0.25  # of processor time for each check; a thorough audit takes twenty times as long
 ASKED_ALONE = 6  # rows of a batch that are asked once more by themselves
 SCORED_ALONE = 12  # items of a record whose scores are computed once more
+SCORED_BATCHES = 3  # batches of windows that are scored once more
+EXAMPLES = 48  # texts and answers of each set that a network must not know before training
 FEWEST = 3  # random batches, whatever the time
+LUCK = 6.0  # standard errors above chance, in predicting what cannot be predicted
 Answer = Callable[[Tensor, Tensor | None], Tensor]
 
 
@@ -42,6 +47,7 @@ class Text:
     reserved: tuple[int, ...]  # entries of the vocabulary that are no words
     batches: tuple[int, ...]  # rows at once, in training and in scoring
     frequencies: Tensor | None = field(default=None, repr=False)  # of the targets [entry or class]
+    examples: Mapping[str, Sequence[tuple[Tensor, Tensor]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, prepared: Prepared) -> Text:
@@ -60,7 +66,31 @@ class Text:
         counts = np.bincount(np.concatenate(answers).ravel().astype(int), minlength=sizes)
         scored = ROWS if prepared.recipe.task == "classify" else max(1, TOKENS // prepared.recipe.shape.length)
         reserved = tuple(dict.fromkeys(each for each in special if each is not None))
-        return cls(tuple(rows), reserved, (prepared.recipe.training.batch, scored), torch.from_numpy(counts))
+        batches = (prepared.recipe.training.batch, scored)
+        return cls(tuple(rows), reserved, batches, torch.from_numpy(counts), examples_of(prepared, rows))
+
+
+def examples_of(prepared: Prepared, rows: Sequence[Tensor]) -> dict[str, list[tuple[Tensor, Tensor]]]:
+    """Some texts and their answers: of training, and of each test set."""
+    task, found = prepared.task, {}
+    if isinstance(task, LanguageTask):
+        found["its training text"] = [row for row in rows if len(row) > 1][:EXAMPLES]
+        for name in prepared.splits.tests:
+            texts = (torch.from_numpy(np.array(each[: task.length], np.int64)) for each in task.sets[name].sequences)
+            found[f"the test set {name}"] = [
+                row for row, _ in zip(texts, range(EXAMPLES), strict=False) if len(row) > 1
+            ]
+        return {name: [(row[:-1], row[1:]) for row in own] for name, own in found.items() if own}
+    if prepared.recipe.task != "classify":
+        return {}
+    pairs = {}
+    for name in ("train", *prepared.splits.tests):
+        texts, labels = task.sets[name]
+        some = np.linspace(0, len(texts) - 1, min(2 * EXAMPLES, len(texts))).round().astype(int)
+        pairs[f"the set {name}"] = [
+            (torch.from_numpy(np.array(texts[n], np.int64)), torch.tensor(int(labels[n]))) for n in some
+        ]
+    return {name: own for name, own in pairs.items() if len(own) >= EXAMPLES}
 
 
 def text_of(subject: Subject) -> Text:
@@ -106,42 +136,49 @@ class Tested:
 def random_batches(subject: Subject, use: str, seconds: float) -> Iterator[list[Tensor]]:
     """Batches of rows, until the time is over: first those of training and scoring and the largest, then any."""
     text, rng = text_of(subject), generator(subject.plan.seed, "probe", use)
-    vocabulary, longest = subject.plan.vocabulary, min(subject.plan.shape.length, max(map(len, text.rows)))
-    shortest = 1 if subject.external is None else max(1, subject.external.declared.shortest)
-    entries = vocabulary if subject.causal else subject.plan.classes * 64
+    ends = subject.external is not None and subject.external.declared.end is not None
+    source = subject.rows if ends else text.rows
+    longest, shortest = min(subject.plan.shape.length, max(map(len, source))), subject.shortest
+    entries = subject.plan.vocabulary if subject.causal else subject.plan.classes * 64
     sizes = [*text.batches, MOST_ROWS, 1]
     started, made = time.process_time(), 0
+
+    def draw(high: int, low: int = 0) -> int:
+        return int(torch.randint(low, high, (), generator=rng))
+
     while made < FEWEST or time.process_time() - started < seconds:
         drawn = float(torch.rand((), generator=rng))
         count = sizes[made] if made < len(sizes) else round(MOST_ROWS**drawn)
-        room = max(shortest, MOST_VALUES // (count * entries))
-        most = min(longest, room)
-        rows = []
+        most = min(longest, max(shortest, MOST_VALUES // (count * entries)))
+        rows: list[Tensor] = []
         for _ in range(count):
-            row = text.rows[int(torch.randint(len(text.rows), (), generator=rng))]
-            size = (
-                most
-                if float(torch.rand((), generator=rng)) < 0.3
-                else int(torch.randint(shortest, most + 1, (), generator=rng))
-            )
-            begin = int(torch.randint(max(1, len(row) - size + 1), (), generator=rng))
-            rows.append(changed(subject, row[begin : begin + size].clone(), rng))
+            row = source[draw(len(source))]
+            if ends:  # what it looks for stays where it is
+                rows.append(row)
+                continue
+            size = most if draw(10) < 3 else draw(most + 1, shortest)
+            begin = draw(max(1, len(row) - size + 1))
+            row = changed(subject, row[begin : begin + size].clone(), rng)
+            if rows and draw(5) == 0:  # it begins as another row of its batch, or is the same
+                other = rows[draw(len(rows))]
+                row = torch.cat((other[: draw(len(other)) + 1], row))[: max(len(row), shortest)]
+            rows.append(row)
         yield rows
         made += 1
 
 
-def changed(subject: Subject, row: Tensor, rng: torch.Generator) -> Tensor:
-    """A third of the rows as they are; of the others some tokens are drawn anew, or are reserved ones."""
-    text, kind = text_of(subject), int(torch.randint(3, (), generator=rng))
+def changed(subject: Subject, row: Tensor, rng: torch.Generator, kind: int | None = None) -> Tensor:
+    """A row as it is (0), with some tokens drawn anew (1), or reserved (2), or of few words that come again (3)."""
+    text, kind = text_of(subject), int(torch.randint(4, (), generator=rng)) if kind is None else kind
     never = forbidden(subject)
+    reserved = [token for token in text.reserved if token not in never]
     if kind and len(row):
-        places = torch.rand(len(row), generator=rng) < (0.5 if kind == 1 else 0.2)
-        reserved = [token for token in text.reserved if token not in never]
-        if kind == 1 or not reserved:
-            drawn = torch.randint(subject.plan.vocabulary, row.shape, generator=rng)
-        else:
-            drawn = torch.tensor(reserved)[torch.randint(len(reserved), row.shape, generator=rng)]
-        row = torch.where(places, drawn, row)
+        drawn = torch.randint(subject.plan.vocabulary, row.shape, generator=rng)
+        if kind == 2 and reserved:
+            drawn = torch.tensor(reserved)[drawn % len(reserved)]
+        elif kind == 3:
+            drawn = row[drawn % min(3, len(row))]
+        row = torch.where(torch.rand(len(row), generator=rng) < (1.0, 0.5, 0.2, 0.9)[kind], drawn, row)
     for token in never:
         row = torch.where(row == token, next(n for n in range(subject.plan.vocabulary) if n not in never), row)
     return row
@@ -167,232 +204,308 @@ def other_endings(subject: Subject, rows: Sequence[Tensor], rng: torch.Generator
     return found, kept
 
 
-def in_batches(subject: Subject) -> Measured | str:
-    """Evaluation: other texts, their number and order, padding, later words and earlier calls change nothing."""
-    if subject.external is not None and subject.external.declared.end is not None:
-        return "It looks for a token at the end of each text."
-    return probed(subject, subject.log_p, "batches", subject.tolerance, "").judged(subject.tolerance, "")
+def later_words(tested: Tested, before: Sequence[Tensor], after: Sequence[Tensor], kept: Sequence[int]) -> None:
+    """What a row gives up to its cut, with one ending and with another."""
+    same = [(one[:cut], two[:cut]) for one, two, cut in zip(before, after, kept, strict=True)]
+    tested.change("later words", [one for one, _ in same], [two for _, two in same])
 
 
-def probed(subject: Subject, answer: Answer, use: str, limit: float, where: str) -> Tested:
-    tested, rng = Tested(vocabulary=subject.plan.vocabulary), generator(subject.plan.seed, "probe", use, "changes")
-    fixed = subject.rows[0][None]
-    first = answer(fixed, None)
-
-    def each_of(rows: Sequence[Tensor], filler: int = 0) -> list[Tensor]:
-        log_p = answer(*as_batch(rows, filler=subject.pad or filler))
-        return [own[: len(row)] if subject.causal else own for own, row in zip(log_p, rows, strict=True)]
-
-    for rows in random_batches(subject, use, SECONDS * subject.patience):
-        tested.note(rows)
-        before = each_of(rows)
-        if subject.causal:
-            others, kept = other_endings(subject, rows, rng)
-            after = each_of(others)
-            same = [(one[:cut], two[:cut]) for one, two, cut in zip(before, after, kept, strict=True)]
-            tested.change("later words", *map(list, zip(*same, strict=True)))
-        order = torch.randperm(len(rows), generator=rng).tolist()
-        tested.change("the order of its batch", [before[n] for n in order], each_of([rows[n] for n in order]))
-        for number in order[:ASKED_ALONE]:
-            tested.change("the other texts of its batch", [before[number]], each_of([rows[number]]))
-        tested.change("what was asked before", [first], [answer(fixed, None)])
-        if max(tested.worst.values()) > limit:
-            break
-    return tested
-
-
-def every_cut(subject: Subject) -> Measured:
-    """All cuts of the longest row and of one with reserved tokens: what follows a place is drawn anew."""
-    rng, tested = generator(subject.plan.seed, "probe", "cuts"), Tested(vocabulary=subject.plan.vocabulary)
-    text = text_of(subject)
-    longest = max(text.rows, key=len)[: subject.plan.shape.length]
-    for row in (longest, changed(subject, longest.clone(), rng)):
-        before, size = subject.log_p(row[None])[0], max(1, MOST_VALUES // (len(row) * subject.plan.vocabulary))
-        for begin in range(0, len(row) - 1, size):
-            cuts = range(begin + 1, min(len(row), begin + size + 1))
+def every_cut(subject: Subject, answer: Answer, rows: Sequence[Tensor], tested: Tested, most: int = 10**9) -> None:
+    """All cuts of each row, or `most` of them: what follows a place is drawn anew, or is all one token."""
+    rng = generator(subject.plan.seed, "probe", "cuts")
+    for row in (row for row in rows if len(row) > 1):
+        before, size = answer(row[None], None)[0], max(1, MOST_VALUES // (len(row) * subject.plan.vocabulary))
+        cuts = torch.arange(1, len(row))
+        cuts = cuts if len(cuts) <= most else cuts[torch.randperm(len(cuts), generator=rng)[:most]]
+        for chosen in cuts.split(size):
             others = []
-            for cut in cuts:
-                drawn = torch.randint(subject.plan.vocabulary, row.shape, generator=rng)
-                others.append(torch.cat((row[:cut], changed(subject, drawn, rng)[cut:])))
+            for cut in chosen.tolist():
+                drawn = changed(subject, torch.randint(subject.plan.vocabulary, row.shape, generator=rng), rng)
+                others.append(torch.cat((row[:cut], (drawn if cut % 4 else drawn[:1].expand_as(row))[cut:])))
             tested.note(others)
-            after = subject.log_p(torch.stack(others))
-            tested.change(
-                "later words", [before[:cut] for cut in cuts], [own[:cut] for own, cut in zip(after, cuts, strict=True)]
-            )
+            later_words(tested, [before] * len(others), list(answer(torch.stack(others), None)), chosen.tolist())
     tested.worst.setdefault("later words", 0.0)
-    return tested.judged(subject.tolerance, "At every place of a text, ")
 
 
-def in_training_batches(subject: Subject) -> Measured:
-    """Training mode without dropout. Statistics of the batch are honest there if scoring uses running ones: they are
-    told, and what is left without them must not leak."""
-    mode = TrainingMode(subject)
-    limit = subject.tolerance
-    tested = training_leaks(subject, mode)
-    normed = [each for each in mode.network.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
-    if max(tested.worst.values()) > limit and normed:
-        for module in normed:
-            module.eval()
-        without = training_leaks(subject, mode)
-        if max(without.worst.values()) <= limit:
-            meaning = (
-                f"In training mode {len(normed)} batch norms see the whole batch, later words included; scoring uses"
-                " their running statistics, so that scores are honest."
-            )
-            return Measured(max(tested.worst.values()), "-", None, meaning)
-        tested = without
-    return tested.judged(limit, "In training mode ")
+def longest_rows(subject: Subject) -> list[Tensor]:
+    """The longest row of its text, the same with reserved and other tokens, and a random one."""
+    rng = generator(subject.plan.seed, "probe", "rows")
+    row = max(text_of(subject).rows, key=len)[: subject.plan.shape.length].clone()
+    drawn = torch.randint(subject.plan.vocabulary, row.shape, generator=rng)
+    return [changed(subject, each, rng, kind=kind) for each, kind in ((row, 0), (row, 2), (drawn, 0))]
 
 
-def training_leaks(subject: Subject, answer: TrainingMode) -> Tested:
-    """Of one shape at a time: what is compared differs in the tokens that must not matter only."""
-    tested, rng = Tested(vocabulary=subject.plan.vocabulary), generator(subject.plan.seed, "probe", "training")
-    for rows in random_batches(subject, "training", SECONDS * subject.patience):
+def sees_future(subject: Subject) -> Measured:
+    """Every cut of three rows; bare beginnings, which have no ending at all; and every entry of the vocabulary, as the
+    last word that may be seen and as the first that may not, as far as the time goes."""
+    tested, rows = Tested(vocabulary=subject.plan.vocabulary), longest_rows(subject)
+    every_cut(subject, subject.log_p, rows, tested)
+    whole, shortest = subject.log_p(rows[0][None])[0], subject.shortest
+    for cut in range(shortest, len(rows[0])):
+        later_words(tested, [whole], [subject.log_p(rows[0][None, :cut])[0]], [cut])
+    count = every_entry(subject, tested)
+    good = "No prediction depends on later words, at any place of a text"
+    bad = f"Later words change earlier predictions, by up to {tested.worst['later words']:.2g} nats: it sees the future"
+    ranges = f" (up to {tested.lengths[1]} tokens; {count:,} of {subject.plan.vocabulary:,} entries)."
+    return at_most(tested.worst["later words"], subject.tolerance, good + ranges, bad + ranges)
+
+
+def every_entry(subject: Subject, tested: Tested) -> int:
+    """Short rows with one entry before the cut and another after it, reserved ones first; how many were asked."""
+    rng, never = generator(subject.plan.seed, "probe", "entries"), forbidden(subject)
+    first = [token for token in text_of(subject).reserved if token not in never]
+    entries = [token for token in torch.randperm(subject.plan.vocabulary, generator=rng).tolist() if token not in never]
+    order = torch.tensor(list(dict.fromkeys([*first, *entries])))
+    length = max(4, subject.shortest)
+    if length > subject.plan.shape.length or len(order) < 2:
+        return 0
+    size = max(1, min(len(order), MOST_VALUES // (length * subject.plan.vocabulary) // 2))
+    started, done = time.process_time(), 0
+    for seen in order.split(size):
+        ids = order[torch.randint(len(order), (len(seen), length), generator=rng)]
+        other = order[torch.randint(len(order), ids.shape, generator=rng)]
+        cut = int(torch.randint(1, length, (), generator=rng))
+        ids[:, cut - 1] = seen
+        ids[:, cut] = seen.flip(0)
+        later_words(
+            tested, list(subject.log_p(ids)), list(subject.log_p(with_ending(ids, other, cut))), [cut] * len(ids)
+        )
+        done += len(seen)
+        if time.process_time() - started > SECONDS * subject.patience:
+            break
+    return done
+
+
+def with_ending(ids: Tensor, other: Tensor, cut: int) -> Tensor:
+    """[batch time] -> the same up to the cut, then the other"""
+    return torch.cat((ids[:, :cut], other[:, cut:]), 1)
+
+
+def depends_on_batch(subject: Subject) -> Measured:
+    """Evaluation: other texts, their number and order, padding, later words and earlier calls change nothing."""
+    tested, rng = (
+        Tested(vocabulary=subject.plan.vocabulary),
+        generator(subject.plan.seed, "probe", "batches", "changes"),
+    )
+    fixed = subject.rows[0][None]
+    first = subject.log_p(fixed)
+    for rows in random_batches(subject, "batches", SECONDS * subject.patience):
         tested.note(rows)
-        before = answer(*as_batch(rows, filler=subject.pad or 0))
-        real = [slice(0, len(row)) for row in rows]
+        before = subject.answers(rows, filler=subject.pad or 0)
         if subject.causal:
             others, kept = other_endings(subject, rows, rng)
-            after = answer(*as_batch(others, filler=subject.pad or 0))
-            tested.change(
-                "later words",
-                [o[:c] for o, c in zip(before, kept, strict=True)],
-                [o[:c] for o, c in zip(after, kept, strict=True)],
-            )
-        if len(rows) > 1:
-            mine = int(torch.randint(len(rows), (), generator=rng))
-            drawn = [
-                changed(subject, torch.randint(subject.plan.vocabulary, row.shape, generator=rng), rng) for row in rows
-            ]
-            drawn[mine] = rows[mine]
-            after = answer(*as_batch(drawn, filler=subject.pad or 0))
-            part = real[mine] if subject.causal else slice(None)
-            tested.change("the other texts of its batch", [before[mine][part]], [after[mine][part]])
-        if subject.pad is None and len({len(row) for row in rows}) > 1:
-            filler = int(torch.randint(subject.plan.vocabulary, (), generator=rng))
-            after = answer(*as_batch(rows, filler=filler))
-            parts = [
-                (one[own], two[own]) if subject.causal else (one, two)
-                for one, two, own in zip(before, after, real, strict=True)
-            ]
-            tested.change("padding", *map(list, zip(*parts, strict=True)))
-        tested.worst.setdefault("later words", 0.0)
-        if max(tested.worst.values()) > subject.tolerance:
+            later_words(tested, before, subject.answers(others, filler=subject.pad or 0), kept)
+        order = torch.randperm(len(rows), generator=rng).tolist()
+        turned = subject.answers([rows[n] for n in order], filler=subject.pad or 0)
+        tested.change("the order of its batch", [before[n] for n in order], turned)
+        for number in order[:ASKED_ALONE]:
+            tested.change("the other texts of its batch", [before[number]], subject.answers([rows[number]]))
+        tested.change("what was asked before", [first], [subject.log_p(fixed)])
+        if not max(tested.worst.values()) <= subject.tolerance:
             break
-    return tested
+    return tested.judged(subject.tolerance, "")
+
+
+def leaks(subject: Subject, answer: Answer, rows: Sequence[Tensor], tested: Tested, rng: torch.Generator) -> None:
+    """Questions of one shape: what is compared differs only in tokens that must not matter, so that a network which
+    drops something drops the same."""
+    tested.note(rows)
+    ids, lengths = as_batch(rows, filler=subject.pad or 0)
+    before = real_answers(subject, answer(ids, lengths), rows)
+    if subject.causal:
+        others, kept = other_endings(subject, rows, rng)
+        after = answer(as_batch(others, filler=subject.pad or 0)[0], lengths)
+        later_words(tested, before, list(after), kept)
+    if len(rows) > 1:
+        mine = int(torch.randint(len(rows), (), generator=rng))
+        drawn = [
+            changed(subject, torch.randint(subject.plan.vocabulary, row.shape, generator=rng), rng) for row in rows
+        ]
+        drawn[mine] = rows[mine]
+        after = answer(as_batch(drawn, filler=subject.pad or 0)[0], lengths)
+        tested.change("the other texts of its batch", [before[mine]], [real_answers(subject, after, rows)[mine]])
+    if subject.pad is None and len({len(row) for row in rows}) > 1:
+        filler = int(torch.randint(subject.plan.vocabulary, (), generator=rng))
+        after = answer(as_batch(rows, filler=filler)[0], lengths)
+        tested.change("padding", before, real_answers(subject, after, rows))
+    tested.worst.setdefault("padding", 0.0)
+
+
+def real_answers(subject: Subject, log_p: Tensor, rows: Sequence[Tensor]) -> list[Tensor]:
+    return [own[: len(row)] if subject.causal else own for own, row in zip(log_p, rows, strict=True)]
 
 
 def own_targets(subject: Subject) -> Measured | str:
-    """The loss that training lowers, on targets drawn at random: it must rise and fall with the answers that it is
-    given. Terms that do not depend on them (balance of experts, decay) may be there."""
+    """The score and the loss, of answers that are drawn after the network was asked: it cannot know them. A loss of its
+    own must rise and fall with the answers; terms that do not depend on them (balance of experts, decay) may be
+    there."""
     text, rng = text_of(subject), generator(subject.plan.seed, "probe", "targets")
     network, classes = subject.network, subject.plan.vocabulary if subject.causal else subject.plan.classes
     rows = [row for row in text.rows if len(row) > 1][:8] or list(text.rows[:8])
     ids, lengths = as_batch(rows, filler=subject.pad or 0)
-    real = torch.arange(ids.shape[1]) < lengths[:, None]
+    real = torch.arange(ids.shape[1]) < lengths[:, None] if subject.causal else torch.ones(len(ids), dtype=torch.bool)
+    log_p = subject.log_p(ids, lengths)[real]
 
-    def both(answers: Tensor) -> tuple[float, float]:
-        with torch.no_grad():
-            given = answers.masked_fill(~real, -1) if subject.causal else answers
-            loss = float(network.loss(ids, lengths, given, 0.0, 1.0)[0])
-            logits = network(ids, lengths)
-            exact = cross_entropy(
-                logits[real] if subject.causal else logits,
-                answers[real] if subject.causal else answers,
-                reduction="sum",
+    @torch.no_grad()
+    def asked(answers: Tensor) -> tuple[float, float]:
+        """(loss, nats) of these answers, and nats as they follow from the answer that was given before"""
+        given = torch.full(real.shape, -1).masked_scatter(real, answers)
+        return float(network.loss(ids, lengths, given, 0.0, 1.0)[0]), nats_of(answers)
+
+    def nats_of(answers: Tensor) -> float:
+        return -float(log_p.gather(-1, answers[:, None]).sum())
+
+    limit = 1e-4 if subject.dtype == torch.float64 else 1e-2
+    drawn = [torch.randint(classes, (len(log_p),), generator=rng) for _ in range(6)]
+    if subject.causal:
+        given = torch.full(real.shape, -1).masked_scatter(real, drawn[0])
+        gap = abs(float(network.nll(ids, lengths, given).sum()) / nats_of(drawn[0]) - 1)
+        if not gap <= limit:
+            return at_most(
+                gap, limit, "", f"Answers score {gap:.2g} of their nats away from what was predicted for them."
             )
-        return loss, float(exact)
-
-    shape = ids.shape if subject.causal else (len(ids),)
-    pairs = [both(torch.randint(classes, shape, generator=rng)) for _ in range(4)]
+    best, least = log_p.argmax(-1), log_p.argmin(-1)
+    pairs = [asked(answers) for answers in (*drawn, best, least)]
     gaps = [abs((a[0] - b[0]) - (a[1] - b[1])) / (1 + abs(a[1] - b[1])) for a, b in pairwise(pairs)]
-    good = "The loss is that of the answers that it is given."
+    good = "Score and loss are those of the answers that are given."
+    if max(gaps) <= limit:
+        return at_most(max(gaps), limit, good, "")
+    if subject.external is not None and subject.external.declared.loss and follows(asked, best, least):
+        meaning = "Its own loss falls with better answers, but is not their cross entropy."
+        return Measured(max(gaps), f"{limit:.0e}", False, meaning, level="amber")
     bad = "The loss does not follow the answers that it is given: it is computed on other targets, or scaled by them."
-    return at_most(max(gaps), 1e-4 if subject.dtype == torch.float64 else 1e-2, good, bad)
+    return at_most(max(gaps), limit, good, bad)
+
+
+def follows(asked: Callable[[Tensor], tuple[float, float]], best: Tensor, least: Tensor) -> bool:
+    """Whether a loss is lowest for the best answer of each place: not for the worst, nor for those of other places."""
+    moved = [best.roll(steps) for steps in (1, -1, 2, -2)]
+    lowest = asked(best)[0]
+    return lowest < asked(least)[0] and all(lowest <= asked(answers)[0] for answers in moved)
 
 
 def knows_before_training(subject: Subject) -> Measured | str:
-    """A network as built must not beat the frequencies of the answers on its own text."""
+    """A network as built must not beat the frequencies of the answers, neither on training nor on test texts."""
     text = text_of(subject)
     if subject.plan.module is not None:
         return "A module is audited as it is: its first weights are not known."
-    if text.frequencies is None:
+    if text.frequencies is None or not text.examples:
         return "Its text is not known."
-    if not subject.causal:
-        return "Asked of language models: a classifier's text has no answers in it."
     network: Any = subject.fresh
     shares = (text.frequencies.double() + 0.5) / float(text.frequencies.sum() + 0.5 * len(text.frequencies))
-    nats = frequent = count = 0.0
-    with torch.no_grad():
-        for row in islice((row for row in text.rows if len(row) > 1), 32):
-            log_p = network(row[None, :-1]).log_softmax(-1)[0]
-            nats -= float(log_p.gather(1, row[1:, None]).sum())
-            frequent -= float(shares.log()[row[1:]].sum())
-            count += len(row) - 1
-    lead = (frequent - nats) / max(1.0, count)
-    good = "Before training it knows no more of the text than how often each word occurs."
-    bad = f"Before any training it predicts the text better than word frequencies, by {lead:.2g} nats per token."
-    return at_most(lead, 0.1, good, bad)
+    leads = {where: lead_over(network, examples, shares) for where, examples in text.examples.items()}
+    where = max(leads, key=lambda name: leads[name])
+    good = "Before training it knows no more of the answers than how often each occurs."
+    bad = f"Before any training it predicts {where} better than frequencies do, by {leads[where]:.2g} nats per answer."
+    return at_most(leads[where], 0.1 if subject.causal else 0.2, good, bad)  # few classes are guessed by luck
+
+
+@torch.no_grad()
+def lead_over(network: Any, examples: Sequence[tuple[Tensor, Tensor]], shares: Tensor) -> float:
+    """Nats per answer by which a network beats frequencies and a uniform guess; `examples`: texts and their answers."""
+    nats = frequent = uniform = count = 0.0
+    labels = torch.cat([answers.reshape(-1) for _, answers in examples])
+    own = (torch.bincount(labels, minlength=len(shares)) + 0.5) / (len(labels) + 0.5 * len(shares))
+    shares = own if all(not answers.dim() for _, answers in examples) else shares  # few classes: of these very items
+    for ids, answers in examples:
+        log_p = network(ids[None]).log_softmax(-1)[0]
+        nats -= float(log_p.gather(-1, answers[..., None]).sum())
+        frequent -= float(shares.log()[answers].sum())
+        uniform += math.log(len(shares)) * answers.numel()
+        count += answers.numel()
+    return (min(frequent, uniform) - nats) / max(1.0, count)
+
+
+def predicts_random_words(subject: Subject) -> Measured | str:
+    """Words drawn at random cannot be predicted, so whoever does has seen them: through the future, a file, its callers
+    or an earlier call. In float32, in the batches of training and scoring, in evaluation and in training mode."""
+    text, rng = text_of(subject), generator(subject.plan.seed, "probe", "random words")
+    network, worst = copy.deepcopy(subject.network).float(), 0.0
+    allowed = torch.tensor([n for n in range(subject.plan.vocabulary) if n not in forbidden(subject)])
+    length = min(subject.plan.shape.length, max(map(len, text.rows)))
+    if length < max(2, subject.shortest):
+        return "Its texts have one word."
+    for rows, training in product(dict.fromkeys(text.batches), (False, True)):
+        rows = max(1, min(rows, MOST_VALUES // (length * subject.plan.vocabulary)))
+        ids = allowed[torch.randint(len(allowed), (rows, length), generator=rng)]
+        log_p = network.train(training)(ids).detach()[:, :-1].log_softmax(-1)
+        log_p, coming = log_p[..., allowed], torch.searchsorted(allowed, ids[:, 1:].contiguous())
+        own = log_p.gather(-1, coming[..., None])
+        below = (log_p < own).double().mean(-1) + ((log_p == own).double().mean(-1) - 1 / len(allowed)) / 2
+        worst = max(worst, (float(below.mean()) - 0.5 + 0.5 / len(allowed)) * math.sqrt(12 * below.numel()))
+    good = "It predicts random words no better than chance."
+    bad = f"It predicts words that were drawn at random, by {worst:.0f} standard errors above chance."
+    return at_most(worst, LUCK, good, bad)
 
 
 def scores_alone(subject: Subject) -> Measured | str | None:
-    """The scores that a record reports, beside those of the same items when each is asked by itself, every word of it
-    from nothing but the words before it."""
+    """The scores that a record reports and the function that made them, beside the same items when each is asked by
+    itself, every word of it from nothing but the words before it."""
     if subject.trained is None:
         return None
-    record, prepared = cast(tuple[Record, Prepared], subject.trained)
+    record, prepared = cast(tuple[Record, Prepared | None], subject.trained)
+    if prepared is None:
+        return "Its data are gone, or have changed: its scores cannot be computed again."
     task, reported = prepared.task, record.outcomes()
     network: Any = task.network.eval()
     put_weights(network, load(record.weights()))
-    split = next(
-        (
-            name
-            for name in prepared.splits.tests
-            if f"{name}/{'nll' if prepared.recipe.task == 'lm' else 'log_p'}" in reported
-        ),
-        "",
-    )
+    array = "nll" if prepared.recipe.task == "lm" else "log_p"
+    split = next((name for name in prepared.splits.tests if f"{name}/{array}" in reported), "")
     if not split:
         return "It reports no scores of single items."
     rng = generator(record.result.seed, "probe", "scores")
+    limit = 1e-3 if getattr(network, "precision", "float32") == "float32" else 0.3
+    told = reported[f"{split}/{array}"]
     if prepared.recipe.task == "lm":
-        tokens = task.sets[split]
-        return prefixes_alone(network, tokens, reported[f"{split}/nll"], prepared.recipe.shape.length, rng)
+        worst, count = prefixes_alone(cast(LanguageTask, task), split, told, rng)
+        good = f"{count} words of test texts score as reported when each is predicted from its bare beginning."
+        bad = (
+            f"Predicted from bare beginnings, a test text scores {worst:.2g} nats per word away from what is reported."
+        )
+        return at_most(worst, limit, good, bad)
     rows, labels = task.sets[split]
-    told, worst = reported[f"{split}/log_p"], 0.0
     chosen = torch.randperm(len(rows), generator=rng)[: 4 * SCORED_ALONE].tolist()
     chosen += [int(np.argmax([len(row) for row in rows])), int(np.argmin([len(row) for row in rows]))]
-    with torch.no_grad():
-        for item in chosen:
-            ids = torch.from_numpy(np.asarray(rows[item], np.int64))[None]
-            log_p = network(ids, None).double().log_softmax(-1)[0]
-            worst = max(worst, abs(float(log_p[int(labels[item])]) - float(told[item])))
+    alone = ask_alone(network, [rows[item] for item in chosen])
+    worst = max(
+        abs(float(log_p[int(labels[item])]) - float(told[item])) for log_p, item in zip(alone, chosen, strict=True)
+    )
     good = f"{len(chosen)} test items have the scores that are reported when each is asked by itself."
-    return at_most(
-        worst, 1e-2, good, f"A test item asked by itself scores {worst:.2g} nats away from what is reported."
-    )
+    bad = f"A test item asked by itself scores {worst:.2g} nats away from what is reported."
+    return at_most(worst, 10 * limit, good, bad)
 
 
-def prefixes_alone(
-    network: Any, tokens: TokenSet, told: np.ndarray, length: int, rng: torch.Generator
-) -> Measured | str:
-    """Documents that are read whole: every word from its bare prefix."""
-    if len(tokens.sequences) != tokens.documents:
-        return "Its test set is one running text: its documents are not scored by themselves."
-    fitting = [n for n, sequence in enumerate(tokens.sequences) if 1 < len(sequence) <= length + 1]
-    if not fitting:
-        return "No test item is short enough to be read whole."
-    order = [fitting[n] for n in torch.randperm(len(fitting), generator=rng)[:SCORED_ALONE].tolist()]
-    order.append(max(fitting, key=lambda n: len(tokens.sequences[n])))
-    worst = 0.0
-    with torch.no_grad():
-        for item in order:
-            ids, nats = torch.from_numpy(np.asarray(tokens.sequences[item], np.int64)), 0.0
-            for place in range(1, len(ids)):
-                nats -= float(network(ids[None, :place], None)[0, -1].double().log_softmax(-1)[ids[place]])
-            worst = max(worst, abs(nats - float(told[item])) / (len(ids) - 1))
-    good = (
-        f"{len(order)} test items have the scores that are reported when every word is predicted from its bare prefix."
-    )
-    bad = f"Predicted from bare prefixes, a test item scores {worst:.2g} nats per word away from what is reported."
-    return at_most(worst, 1e-3, good, bad)
+def ask_alone(network: Any, texts: Sequence[np.ndarray]) -> list[Tensor]:
+    """Log-probabilities of each, in a thread whose functions know nothing else: no answer, no later word."""
+
+    def ask(ids: Tensor) -> Tensor:
+        with scoring(network):
+            return network(ids, None)[0].double().log_softmax(-1)
+
+    with ThreadPoolExecutor(1) as thread:
+        return [thread.submit(ask, torch.from_numpy(np.array(text, np.int64))[None]).result() for text in texts]
+
+
+def prefixes_alone(task: LanguageTask, split: str, told: np.ndarray, rng: torch.Generator) -> tuple[float, int]:
+    """Some batches as scoring makes them. First their words are asked from bare beginnings, then the batches are scored
+    by the function that scores records; documents that are whole in them have the nats that are reported."""
+    network, tokens, length = task.network, task.sets[split], task.length
+    stride = max(1, int(length * (1 - task.context(tokens))))
+    batches = list(in_batches(sliding(tokens.sequences, length, stride), TOKENS))
+    chosen = [batches[n] for n in torch.randperm(len(batches), generator=rng)[:SCORED_BATCHES].tolist()]
+    worst, asked, complete = 0.0, 0, np.bincount(tokens.target_owners()[0], minlength=tokens.documents)
+    for batch in chosen:
+        places = [(window, place) for window in batch for place in range(window.counted, window.end)]
+        picked = torch.randperm(len(places), generator=rng)[: 4 * SCORED_ALONE].tolist()
+        beginnings = [tokens.sequences[places[n][0].sequence][places[n][0].begin : places[n][1] + 1] for n in picked]
+        alone = [log_p[-1] for log_p in ask_alone(network, beginnings)]
+        (nats,) = window_nats(network, tokens, batch)
+        for n, log_p in zip(picked, alone, strict=True):
+            window, place = places[n]
+            worst = max(worst, abs(float(log_p[int(tokens.sequences[window.sequence][place + 1])]) + float(nats[n])))
+        owners = np.array([tokens.owners[window.sequence][place + 1] for window, place in places])
+        sums, counts = np.bincount(owners, nats, tokens.documents), np.bincount(owners, minlength=tokens.documents)
+        whole = (counts > 0) & (counts == complete)
+        worst = max(worst, float((np.abs(sums - told)[whole] / counts[whole]).max(initial=0.0)))
+        asked += len(picked)
+    return worst, asked

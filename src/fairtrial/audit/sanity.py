@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -86,15 +86,57 @@ def repeats_itself(subject: Subject) -> Measured:
     return at_most(worst, 0.0, "Evaluation gives the same answer every time.", bad)
 
 
+AT_THE_ENDS = ("body.word_dropout", "dropout", "sampled")  # of built-in networks, mostly unused
+
+
+def rate(drop: nn.Module) -> float:
+    return float(drop.share if isinstance(drop, Dropout) else drop.p)  # type: ignore[arg-type]
+
+
 def dropouts(subject: Subject) -> Measured:
     """Where dropout is applied in training: two variants should differ in their idea, not in their dropout."""
     kinds = (Dropout, nn.modules.dropout._DropoutNd)
     found = {name: module for name, module in subject.network.named_modules() if isinstance(module, kinds)}
-    shares = Counter(float(drop.share if isinstance(drop, Dropout) else drop.p) for drop in found.values())
+    found = {name: drop for name, drop in found.items() if name not in AT_THE_ENDS or rate(drop)}
+    shares = Counter(map(rate, found.values()))
     in_parts = [name.removeprefix("body.parts.") for name in found if name.startswith("body.parts.")]
     layers = ", ".join(f"{count} x {share:.0%}" for share, count in sorted(shares.items())) or "none"
     inside = ", ".join(in_parts) or "none"
     return Measured(float(len(found)), "-", None, f"Dropout layers: {layers}; inside parts: {inside}.")
+
+
+def own_optimizer(subject: Subject) -> Measured | None:
+    if subject.external is None or not subject.external.declared.optimizer:
+        return None
+    return Measured(1.0, "-", None, "It brings its own optimizer: a comparison is of network and optimizer.")
+
+
+def own_loss(subject: Subject) -> Measured | None:
+    if subject.external is None or not subject.external.declared.loss:
+        return None
+    return Measured(1.0, "-", None, "It brings its own loss: a comparison is of network and loss.")
+
+
+def own_tables(subject: Subject) -> Measured | None:
+    """Tensors of user code that are not trained and could hold what was read elsewhere: as large as the vocabulary, and
+    neither constant nor made for positions."""
+    plan, fresh = subject.plan, cast(nn.Module, subject.fresh)
+    built_in = [
+        f"body.parts.{name}." for name, part in subject.parts.items() if type(part).__module__.startswith("fairtrial.")
+    ]
+    frozen = [(name, each) for name, each in fresh.named_parameters() if not each.requires_grad]
+    found = []
+    for name, each in (*frozen, *fresh.named_buffers()):
+        if subject.external is None and (name.startswith(tuple(built_in)) or not name.startswith("body.parts.")):
+            continue
+        wide = plan.vocabulary in each.shape
+        large = each.numel() >= plan.vocabulary and not {plan.shape.length, subject.longest} & set(each.shape)
+        if each.dtype != torch.bool and (wide or large) and bool((each != each.flatten()[0]).any()):
+            found.append(f"{name.removeprefix('model.')} {list(each.shape)}")
+    if not found:
+        return None
+    meaning = f"It holds tables that are not trained ({', '.join(found[:3])}): a comparison is of network and tables."
+    return Measured(float(len(found)), "-", None, meaning)
 
 
 def loss_of(subject: Subject, network: Any) -> tuple[Tensor, int]:

@@ -35,7 +35,7 @@ CLASSES = 3
 LENGTH = 32  # tokens of a row, for a module that does not say how many it reads
 STRICT = 1e-9  # in float64: a correct network drifts by 4e-16, the smallest real fault seen is 1e-2
 AUDITED = ("classify", "lm")  # an encoder and a decoder
-CALLS = 2000  # after which a network still gives its first answers
+CALLS = 1000  # after which a network still gives its first answers
 Network = Classifier | LanguageModel | ExternalModel
 
 # from presidents' speeches (public domain)
@@ -119,6 +119,11 @@ class Subject:
     def embedding(self) -> nn.Module | None:
         """The layer that turns tokens into vectors, where it is known."""
         return self.network.body.tokens if self.external is None else self.external.embedding()
+
+    @property
+    def shortest(self) -> int:
+        """Tokens that the network needs."""
+        return 1 if self.external is None else max(1, self.external.declared.shortest)
 
     @property
     def pad(self) -> int | None:

@@ -1,5 +1,5 @@
-"""What a network may see: attention rows sum to one (M1) and put nothing on what is hidden (M2), a decoder's
-predictions do not depend on later tokens (M3, M4, M5), no answer depends on padding or on other rows (M6, M7).
+"""What a network may see: attention rows sum to one (M1) and put nothing on what is hidden (M2), no gradient flows from
+a decoder's predictions to later tokens (M4), and no answer depends on padding (M6); `probe` asks about the rest.
 And positions: does a network see word order (M8), and do parts keep their claims about positions (M9, M9r)?"""
 
 from __future__ import annotations
@@ -105,20 +105,6 @@ def cut_points(time: int) -> list[int]:
     return sorted({round(position) for position in torch.linspace(0, time - 2, CUTS).tolist()})
 
 
-def future_changed(subject: Subject) -> Measured:
-    ids = subject.full_rows
-    before, worst = subject.log_p(ids), 0.0
-    rng = generator(subject.plan.seed, "future")
-    for cut in cut_points(ids.shape[1]):
-        drawn = torch.randint(subject.plan.vocabulary, ids.shape, generator=rng)
-        for later in (drawn, torch.zeros_like(ids)):
-            other = torch.cat((ids[:, : cut + 1], later[:, cut + 1 :]), 1)
-            worst = max(worst, largest_change([before[:, : cut + 1]], [subject.log_p(other)[:, : cut + 1]]))
-    good = "Changing later words changes no earlier prediction."
-    bad = f"Changing later words changes earlier predictions, by up to {worst:.2g} nats: it sees the future."
-    return at_most(worst, subject.tolerance, good, bad)
-
-
 def future_gradient(subject: Subject) -> Measured | str:
     if subject.embedding is None:
         return 'Its token embedding is not known: declare "embedding".'
@@ -154,22 +140,6 @@ def future_gradient(subject: Subject) -> Measured | str:
     return at_most(worst, limit, good, bad)
 
 
-def bare_prefixes(subject: Subject) -> Measured:
-    rows = [row for row in subject.rows[: len(subject.rows) // 2] if len(row) > 1]
-    batched = alone = 0.0
-    count = 0
-    for row, log_p in zip(rows, subject.answers(rows) if rows else [], strict=True):
-        for position in range(len(row) - 1):
-            target = row[position + 1]
-            batched -= float(log_p[position, target])
-            alone -= float(subject.log_p(row[None, : position + 1])[0, -1, target])
-            count += 1
-    ratio = math.exp((alone - batched) / count) if count else 1.0
-    good = "Its perplexity is the same when every word is predicted from its bare prefix."
-    bad = f"When every word is predicted from its bare prefix, its perplexity is {ratio:.3g} times the one it reports."
-    return at_most(abs(ratio - 1), max(1e-6, subject.tolerance), good, bad)
-
-
 def padding_widths(size: int, most: int) -> list[int]:
     return sorted({width for width in (size + 1, 2 * size, most) if size < width <= most})
 
@@ -188,41 +158,6 @@ def padding(subject: Subject) -> Measured | str:
     good = "Padding changes nothing."
     bad = f"Padding after a text changes its predictions, by up to {worst:.2g} nats."
     return at_most(worst, subject.tolerance, good, bad)
-
-
-def batch_mates(subject: Subject) -> Measured:
-    rows = subject.rows
-    alone = [subject.answers([row])[0] for row in rows]
-    numbers = range(len(rows))
-    full = [number for number in numbers if len(rows[number]) == subject.longest]  # a batch without any padding
-    few = [numbers[begin : begin + size] for size in (2, 3) for begin in range(0, len(rows) - size, 4)]
-    worst = max(
-        largest_change([alone[number] for number in batch], subject.answers([rows[number] for number in batch]))
-        for batch in (numbers, numbers[::-1], full, *few)
-    )
-    good = "Predictions for a text do not depend on its batch."
-    bad = f"Predictions for a text depend on the other texts in its batch, by up to {worst:.2g} nats."
-    return at_most(worst, subject.tolerance, good, bad)
-
-
-def batch_size(subject: Subject) -> Measured:
-    """The score of all rows, in batches of 1, 2, 5 and all."""
-    totals = [score(subject, size) for size in (1, 2, 5, len(subject.rows))]
-    worst = max(abs(total - totals[0]) for total in totals) / max(1.0, abs(totals[0]))
-    good = "The score does not depend on the batch size."
-    bad = f"The score depends on the batch size: {totals[0]:.6g} nats one by one, {totals[-1]:.6g} all at once."
-    return at_most(worst if worst == worst else torch.inf, subject.tolerance, good, bad)
-
-
-def score(subject: Subject, size: int) -> float:
-    """Summed nats of next tokens, or of one class for each row."""
-    total = 0.0
-    for begin in range(0, len(subject.rows), size):
-        rows = subject.rows[begin : begin + size]
-        for number, (row, log_p) in enumerate(zip(rows, subject.answers(rows), strict=True), start=begin):
-            label = number % subject.plan.classes
-            total -= float(log_p[:-1].gather(1, row[1:, None]).sum() if subject.causal else log_p[label])
-    return total
 
 
 LEAST = 1e-6

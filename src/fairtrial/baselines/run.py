@@ -16,8 +16,7 @@ from fairtrial.errors import BadInput
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, one_of
 from fairtrial.record import Record
-from fairtrial.statistics.comparison import score_interval
-from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
+from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1, score_interval
 from fairtrial.stored import BaselineScores, BySubset, Metrics, TaskBaselines
 
 if TYPE_CHECKING:
@@ -82,12 +81,10 @@ def _language(prepared: Prepared, on_progress: OnProgress, names: Sequence[str])
 
     on_progress("fitting the tokenizer")
     splits, tokenizer = prepared.splits, prepared.tokenizer
-    train = token_set(splits.train, tokenizer, splits.running, index=splits.index)
+    train = token_set(splits.train, tokenizer, splits.running)
     hidden = cache(lambda: HiddenText(tokenizer, texts_of(splits.train)))
     sets = {
-        name: replace(
-            token_set(documents, tokenizer, splits.running, hidden, splits.index), groups=prepared.groups(documents)
-        )
+        name: replace(token_set(documents, tokenizer, splits.running, hidden), groups=prepared.groups(documents))
         for name, documents in scored_sets(prepared).items()
     }
     for name, order in ORDERS.items():
@@ -150,30 +147,30 @@ def _without_unknown(arrays: Mapping[str, np.ndarray]) -> float | None:
 
 
 def score_baseline(record: Record, prepared: Prepared, on_progress: OnProgress = lambda what: None) -> None:
-    """Write baseline.json into a finished record: its scores and those of the simple model that its task is known by,
-    on the same items, clean ones apart. Nothing else in the record changes. A long text is left to
-    `fairtrial data baseline`."""
+    """Write baseline.json into a finished record. Nothing else in the record changes."""
+    on_progress(MATCHING.get(record.recipe.task, ""))
+    if (scores := baseline_of(record, prepared)) is not None:
+        record.write_baseline(scores)
+
+
+def baseline_of(record: Record, prepared: Prepared) -> BaselineScores | None:
+    """A record's scores and those of the simple model that its task is known by, on the same items, clean ones apart. A
+    long text is left to `fairtrial data baseline`."""
     name = MATCHING.get(record.recipe.task)
-    if name is None:
-        return
-    on_progress(name)
     scored = {test: documents for test, documents in prepared.splits.tests.items() if test in record.result.tests}
     prepared = replace(prepared, splits=replace(prepared.splits, tests=scored))
-    if not scored_sets(prepared):
-        return
+    if name is None or not scored_sets(prepared):
+        return None
     size = sum(len(document.text) for document in prepared.known)
     if size > LARGEST:
         why = f"the training text has {size / 1e6:,.0f} million characters; `fairtrial data baseline` scores it"
-        record.write_baseline(BaselineScores(name=name, skipped=why))
-        return
+        return BaselineScores(name=name, skipped=why)
     status = {test: found.status for test, found in prepared.copies.items()}
     try:
         outcomes = outcomes_of(prepared, names=(name,))[name]
     except ValueError as error:  # scikit-learn: no words, for example. The trial is none the worse for it
-        record.write_baseline(BaselineScores(name=name, skipped=str(error)))
-        return
-    own, theirs = metrics_of(record.outcomes(), status), metrics_of(outcomes, status)
-    record.write_baseline(BaselineScores(name=name, trial=own, baseline=theirs))
+        return BaselineScores(name=name, skipped=str(error))
+    return BaselineScores(name=name, trial=metrics_of(record.outcomes(), status), baseline=metrics_of(outcomes, status))
 
 
 def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda what: None) -> TaskBaselines:

@@ -1,4 +1,4 @@
-"""`fairtrial audit`, `parts` and `fairtrial data audit`, `baseline`, `clean`, `cache`."""
+"""`fairtrial audit`, `parts` and `fairtrial data audit`, `baseline`, `clean`."""
 
 from __future__ import annotations
 
@@ -110,12 +110,6 @@ def clean(call: Call, json: Json = False) -> None:
         gone = "" if file.kept or not file.documents else ", so it is left out"
         print(f"{name}: {file.kept:,} of {file.documents:,} documents kept ({why}){gone}")
     print(f"cleaned copy: {result.out}  (see: fairtrial data audit --data {result.out})")
-
-
-@command("data cache", api.cache, "Data", "data cache --clear", deprecated=["cache"])
-def cache(call: Call, json: Json = False) -> None:
-    kept = call()
-    print(dumps(kept.to_json()) if json else kept)
 
 
 @command("parts", api.catalogue, "Look inside", "parts alibi --figure alibi.svg", arguments=["name"])

@@ -1,30 +1,26 @@
-"""`fairtrial show`, `look`, `explore`, and `inspect`: params, length, errors, predict, surprisal, generate."""
+"""`fairtrial show`, `look`, `explore`, `puzzle`, and what `inspect` has."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, replace
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
 from fairtrial import api
-from fairtrial.cli.declare import COLUMNS, Call, TextFile, With, check_utf8, command, drawing, notice, read_texts
+from fairtrial.cli.declare import COLUMNS, Call, TextFile, With, check_utf8, command, notice, read_texts
 from fairtrial.cli.judge import Json
-from fairtrial.description import ShadedText
 from fairtrial.events import event_json
-from fairtrial.progress import progress_bar
+from fairtrial.puzzles import puzzle as solve_puzzle
 from fairtrial.recipe import one_of, to_table
 from fairtrial.record import Record, sibling
 from fairtrial.run import Run
 from fairtrial.typed import unstructure
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
 MANY_SCORES = 32  # that take long enough for a notice
+Figure = Annotated[Path | None, Option(help="Draw it (.png, .svg, .pdf).", metavar="FILE")]
 RecordFolder = Annotated[Path, Argument(help="The folder of a finished record.", metavar="RECORD")]
 
 
@@ -49,25 +45,15 @@ def show(call: Call, json: Json = False) -> None:
     "look", Run.look, "Look inside", 'look runs/my-run "My fellow Americans, we will rebuild."', arguments=["texts"]
 )
 def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With = None) -> None:
-    from shlex import join
-
     texts = call.given.pop("texts", None)
     given = read_texts(texts, file) if texts or file is not None else []
     opened = Record.open(record)
-    from fairtrial.inspection.look import Target, write_look
-
-    shape, tests = opened.recipe.shape, list(opened.trial.test_sets)
-    out = call.given.get("out")
-    folder, typed = Path(out) if out is not None else sibling(record, "look"), join(["fairtrial", *sys.argv[1:]])
-    ablate: bool = call.given["ablate"]
-    target = Target(opened, folder, call.given.get("layer"), call.given.get("head"), call.given["format"], typed)
-    scores = len(tests) * (shape.layers * shape.heads + 1)
-    if ablate and scores > MANY_SCORES and not opened.recipe.external:
+    shape = opened.recipe.shape
+    scores = len(opened.trial.test_sets) * (shape.layers * shape.heads + 1)
+    if call.given["ablate"] and scores > MANY_SCORES and not opened.recipe.external:
         notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
-    result = api.load(record, plugins=plugins or []).look(given, ablate=ablate)
-    with progress_bar() as bar:
-        result = write_look(result, target, bar.count)
-    print(result)
+    call.given.setdefault("out", sibling(record, "look"))
+    print(call(api.load(record, plugins=plugins or []), given))
 
 
 @command(
@@ -170,43 +156,18 @@ def surprisal(
     plugins: With = None,
     json: Annotated[bool, Option("--json", help="One JSON line per sentence, and one for the set.")] = False,
 ) -> None:
-    texts, samples = call.given.get("texts"), call.given["samples"]
-    given = read_texts(texts, file) if texts or file is not None or not samples else []
+    given = read_texts(call.given.get("texts"), file)
     run = api.load(record, "lm", plugins=plugins or [])
     from fairtrial.report.render import render
 
-    result = run.surprisal(given, samples=samples)
+    result = run.surprisal(given)
     if json:
         for text in result.texts:
-            row: dict[str, object] = {"name": text.name} if text.name else {}
-            row |= {"text": text.text, "perplexity": text.perplexity, "nll": text.nll, "counted": text.counted}
+            row = {"text": text.text, "perplexity": text.perplexity, "nll": text.nll, "counted": text.counted}
             print(dumps(row | {"tokens": [asdict(token) for token in text.tokens]}))
         print(dumps({"set": asdict(result.totals), "notices": result.notices, "counting": result.counting}))
         return
-    described = result.describe(table)
-    if sys.stdout.isatty():  # in colours
-        console = drawing()
-        for chart in described.charts:
-            if isinstance(chart, ShadedText):
-                console.print(*shaded(chart), end="")
-        described = replace(described, charts=())
-    print(render(described, "terminal"))
-
-
-def shaded(chart: ShadedText) -> tuple[Text, Text]:
-    """A shade behind each piece: the deeper, the more surprising; and what the shades mean."""
-    from rich.text import Text
-
-    from fairtrial.report.charts import SURPRISE, shade_of
-
-    text, legend = Text(), Text("\nnats:  below 2 ")
-    for piece, nats in chart.pieces:
-        colour, word = shade_of(nats), piece.rstrip()
-        text.append(word, style=f"black on {colour}" if colour else "dim" if nats is None else "")
-        text.append(piece[len(word) :])
-    for least, colour in SURPRISE:
-        legend.append(f" {least:g}+ ", style=f"black on {colour}")
-    return text, legend.append("\n")
+    print(render(result.describe(table), "terminal"))
 
 
 @command(
@@ -232,7 +193,7 @@ def generate(
 
     samples, seed = call.given.pop("samples"), call.given.pop("seed")
     generator = run.generator(**call.given)
-    sampling = {name: call.given.get(name) for name in ("temperature", "top_k", "top_p", "repetition_penalty")}
+    sampling = {name: call.given.get(name) for name in ("temperature", "top_k", "top_p")}
     for text in () if json else generator.notices:
         notice(text)
     for number in range(samples):
@@ -242,3 +203,15 @@ def generate(
         else:
             generator.sample(seed, number, print_piece)
             print(flush=True)
+
+
+@command("puzzle", solve_puzzle, "Look inside", "puzzle average 0 1", arguments=["ask", "words"])
+def puzzle(call: Call, figure: Figure = None, json: Json = False) -> None:
+    result = call()
+    print(dumps(result.to_json()) if json else result)
+    if figure is not None:
+        from fairtrial.report.plots import write_figure
+
+        write_figure(result, figure)
+        if not json:
+            print(f"figure: {figure}")

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 from fairtrial import __version__
 from fairtrial.api import RunOptions, recipe_of, verdict
-from fairtrial.cli import data, inside, judge, puzzle, train
+from fairtrial.cli import data, inside, judge, train
 from fairtrial.cli.declare import Command, SeveralWords
 from fairtrial.errors import (
     DiskTrouble,
@@ -40,18 +40,19 @@ COMMANDS: list[Command] = [
     *(judge.demo, train.train, train.finetune),
     *(judge.study, judge.verdict, judge.power, data.audit, judge.verify),
     *(inside.show, inside.look, inside.params, inside.length, inside.errors),
-    *(inside.predict, inside.surprisal, inside.generate, inside.explore, train.export, data.parts, puzzle.puzzle),
-    *(data.audit_data, data.baseline, data.clean, data.cache),
+    *(inside.predict, inside.surprisal, inside.generate, inside.explore, train.export, data.parts, inside.puzzle),
+    *(data.audit_data, data.baseline, data.clean),
 ]
 SECTIONS = ("Train", "Judge", "Look inside", "Data")
 GROUPS = {  # a first word that several commands share -> its section and what they are for
     "inspect": ("Look inside", "Ask a trained network: params, predict, errors, surprisal, generate, length."),
-    "data": ("Data", "Audit, clean and cache data, and score simple baselines on them."),
+    "data": ("Data", "Audit and clean data, and score simple baselines on them."),
 }
 HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit (ulimit -n)")
 HINTS |= dict.fromkeys((errno.EACCES, errno.EPERM), "allow access, or choose another place")
 HINTS |= {errno.ENOMEM: "there is too little memory", errno.EAGAIN: "raise the limit (ulimit -u)"}
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# commands of a terminal, and characters that turn the direction of what follows or show nothing
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 
 class Sections(TyperGroup):
@@ -237,12 +238,13 @@ def catching_ctrl_c() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield caught
         return
-    before = signal.signal(signal.SIGINT, on_signal)
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield caught
     finally:
-        if signal.getsignal(signal.SIGINT) is on_signal:  # it was not stopped
-            signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            if signal.getsignal(number) is on_signal:  # it was not stopped
+                signal.signal(number, handler)
 
 
 def importing(frame: FrameType | None) -> bool:

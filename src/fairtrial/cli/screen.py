@@ -22,7 +22,6 @@ from fairtrial.events import (
     ScoringBaseline,
     SearchStarted,
     Started,
-    StoppedEarly,
     StudyEvent,
     StudyJudged,
     StudyNotice,
@@ -106,8 +105,6 @@ class TrialLines(TrialProgress):
             told = (describe_score(split, of) + self.mark(split, event.step) for split, of in self.scores.items())
             self.say(f"{self.position(event.step)}  {'  '.join(told)}  {self.left(event.step)}".rstrip())
             self.scores = {}
-        elif isinstance(event, StoppedEarly):
-            self.say(f"stopped early: {event.why}")
         elif isinstance(event, FinalScoring) and event.share == 0:
             self.say(f"scoring {event.split} with the selected weights")
         elif isinstance(event, ScoringBaseline):

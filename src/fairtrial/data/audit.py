@@ -9,20 +9,25 @@ from pathlib import PurePath
 from statistics import median
 
 import numpy as np
+from scipy.stats import binom
 
 from fairtrial.data.corpus import Document, Splits
-from fairtrial.data.duplicates import EXACT, LEAST_WORDS, NEAR, Duplicates, find_duplicates, words
+from fairtrial.data.duplicates import CLEAN, EXACT, LEAST_WORDS, NEAR, Duplicates, find_duplicates, words
+from fairtrial.data.probes import EFFECT, probe_columns, probe_labels
+from fairtrial.data.resemblance import find_resembling
 from fairtrial.data.splits import conflicts, text_key_of
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import text_key
 from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
-from fairtrial.stored_study import DataAudit
+from fairtrial.stored import DataAudit
 
 KeyOf = Callable[[Document], Hashable]  # equal for texts that are duplicates
 
 MANY = 0.01  # share of the test items above which a score on all of them is not believed
+MOST_REUSE = 0.05  # share of reworded texts that passes as usual, however much of it the training set holds
+RARELY = 0.01  # chance of so many reworded items where there are no more of them than usual
 EXAMPLES = 3
 LEAST_TEXTS = 20  # a word in fewer texts may belong to one class by chance
 PURE = 0.99
@@ -35,10 +40,13 @@ CHECKS = {  # name and limit
     "D1": ("duplicates of train", "0; red > 1%"),
     "D1n": ("near duplicates of train", "0; red > 1%"),
     "D1c": ("contained in train, or made of it", "0; red > 1%"),
+    "D1w": ("reworded copies of train", "as within train"),
     "D1r": ("repeated inside the set", "1%"),
     "D7": ("groups on both sides", "0; red > 1%"),
+    "D7c": ("sources in a column on both sides", "0"),
     "D3": ("one text, two labels", "0"),
     "D5": ("words that reveal the class", "0"),
+    "D5p": ("labels told by surface features", f"{EFFECT:.0%} above chance"),
     "D5n": ("label named in its text", f"{LEAST_TEXTS} texts"),
     "D4": ("vocabulary fitted on test", "0"),
     "D4l": ("labels in the vocabulary", "0"),
@@ -78,6 +86,8 @@ def all_findings(prepared: Prepared, duplicates: dict[str, Duplicates]) -> list[
     for name, documents in splits.tests.items():
         found += audit_duplicates(name, prepared.known, documents, duplicates[name])
         found.append(audit_groups(name, prepared.known, documents))
+        found += audit_columns(name, prepared, documents)
+    found += audit_reworded(prepared.known, splits.tests, duplicates)
     if validation := prepared.corpus.validation:  # duplicates never straddle a validation set that we carve
         between = duplicates_between(splits.train, validation)
         found += audit_duplicates("validation", splits.train, validation, between, most=AMBER)
@@ -86,6 +96,7 @@ def all_findings(prepared: Prepared, duplicates: dict[str, Duplicates]) -> list[
     if splits.labels:
         found += audit_conflicts(every, splits.class_names, splits.index.key_of)
         found += audit_leaks(prepared.known, splits.labels, splits.class_names)
+        found.append(audit_surface(prepared.known))
     found += audit_vocabulary(prepared)
     found += audit_drift(splits)
     return found
@@ -152,6 +163,28 @@ def audit_duplicates(
         yield share_finding(id, name, len(found), len(items), verdict, meaning, examples, none)
 
 
+def audit_reworded(
+    known: Sequence[Document], tests: Mapping[str, Sequence[Document]], duplicates: Mapping[str, Duplicates]
+) -> Iterator[Finding]:
+    """D1w: items that share most of their words with one training text, and are none of the duplicates above."""
+    every = [document for documents in tests.values() for document in documents]
+    resembling = find_resembling([document.text for document in known], [document.text for document in every])
+    usual = min(max(MANY, resembling.usual), MOST_REUSE)
+    meaning = (
+        "Test items that share most of their words with one training text, in any order: are they reworded copies?"
+    )
+    meaning += " The verdict keeps them."
+    begin = 0
+    for name, items in tests.items():
+        own = resembling.partner[begin : begin + len(items)]
+        begin += len(items)
+        found = np.flatnonzero((own >= 0) & (duplicates[name].status == CLEAN)).tolist()
+        examples = [f"{quote(items[number])} ~ {quote(known[own[number]])}" for number in found[:EXAMPLES]]
+        verdict = AMBER if binom.sf(len(found) - 1, len(items), usual) < RARELY else REPORT
+        none = "No other test item shares most of its words with a training text."
+        yield share_finding("D1w", name, len(found), len(items), verdict, meaning, examples, none)
+
+
 def audit_repeats(name: str, documents: Sequence[Document], key_of: KeyOf) -> Finding:
     """D1r: texts that occur more than once in one set."""
     keys = list(map(key_of, documents))
@@ -177,6 +210,23 @@ def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]
     examples = [f"group {document.group!r}: {quote(document)}" for document in shared[:EXAMPLES]]
     count, of = len(shared), len(items)
     return share_finding("D7", name, count, of, by_share(count, of), meaning, examples, "No group is on both sides.")
+
+
+def audit_columns(name: str, prepared: Prepared, items: Sequence[Document]) -> Iterator[Finding]:
+    """D7c: unused columns that name where texts come from, with values in training and test."""
+    if not (columns := probe_columns(prepared.known, items, prepared.corpus.columns)):
+        return
+    largest = max(columns, key=lambda column: (column.leaks, column.shared.mean()))
+    examples = [
+        f"{column.name}: {column.shared.mean():.1%} of items share a value with train ({column.expected:.1%} by chance)"
+        for column in columns
+        if column.leaks
+    ]
+    meaning = "Test items whose value in an unused column is also trained on. If it names their source, split by it"
+    meaning += f" (--group-column {largest.name})."
+    none = "No unused column that names sources has values on both sides."
+    count = int(largest.shared.sum()) if largest.leaks else 0
+    yield share_finding("D7c", name, count, len(items), AMBER, meaning, examples, none)
 
 
 def audit_conflicts(
@@ -221,6 +271,18 @@ def audit_leaks(train: Sequence[Document], labels: Sequence[str], names: Mapping
     verdict = AMBER if own >= LEAST_TEXTS and own >= 0.9 * total else REPORT
     meaning = f"Texts that name their own label; {total - own:,} texts name another."
     yield share_finding("D5n", "train", own, len(train), verdict, meaning, none="No text names its label.")
+
+
+def audit_surface(train: Sequence[Document]) -> Finding:
+    """D5p: labels that a single cheap feature predicts: length, punctuation, case, place in the file, a number."""
+    probes = sorted(probe_labels(train), key=lambda probe: -probe.effect)
+    leaking = [probe for probe in probes if probe.leaks]
+    strongest = probes[0].effect if probes else 0.0
+    shown = f"{max(0.0, strongest):.0%} of the way from chance to perfect" if probes else "not known"
+    examples = [f"{probe.feature}: balanced accuracy {probe.accuracy:.1%} (p {probe.p:.3f})" for probe in leaking]
+    some = "One surface feature alone predicts the label: is that the task, or an artefact of how the data were made?"
+    meaning = some if leaking else "No surface feature alone (length, signs, case, place, numbers) tells the label."
+    return value_finding("D5p", "train", strongest, shown, AMBER if leaking else PASS, meaning, examples)
 
 
 def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:

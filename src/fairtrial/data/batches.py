@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -140,6 +140,23 @@ class Windows(Batches):
             chosen = chosen * self.length + int(generator_for(self.seed, "order", epoch, "first").integers(self.slack))
         windows = self.stream[chosen[:, None] + np.arange(self.length + 1)].astype(np.int64)
         return Batch(windows[:, :-1], None, windows[:, 1:], self.length * len(chosen))
+
+
+class Noisy(Batches):
+    """Batches in which a share of the input tokens is replaced by words drawn from the training text. Targets stay."""
+
+    def __init__(self, batches: Batches, share: float, drawn_from: np.ndarray) -> None:
+        super().__init__(batches.items, batches.size, batches.seed)
+        self.batches, self.share, self.drawn_from = batches, share, drawn_from
+
+    def batch(self, index: int) -> Batch:
+        batch = self.batches.batch(index)
+        rng = generator_for(self.seed, "noise", index)
+        replaced = rng.random(batch.ids.shape) < self.share
+        if batch.lengths is not None:
+            replaced &= np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
+        drawn = self.drawn_from[rng.integers(len(self.drawn_from), size=batch.ids.shape)]
+        return replace(batch, ids=np.where(replaced, drawn, batch.ids))
 
 
 @dataclass(frozen=True)

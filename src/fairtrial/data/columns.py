@@ -54,6 +54,7 @@ def read_columns(path: Path, data: Data, task: str) -> Corpus:
     notes: list[str] = []
     first, split_column = Columns(), ""
     called: dict[str, set[str]] = {}  # the names of each label
+    unused: dict[str, dict[str, str]] = {}
     for file_split in sorted(sources, key=lambda split: split != "train"):
         for file in sources[file_split]:
             table = read_table(
@@ -68,6 +69,10 @@ def read_columns(path: Path, data: Data, task: str) -> Corpus:
                 notes.append(header_warning(table, columns))
             split_column = columns.get("split", split_column)
             cells = {kind: texts_of(table, name, kind) for kind, name in columns.items()}
+            for name in table.columns.keys() - columns.values() if table.header else ():
+                rows = enumerate(table.columns[name])
+                own = {table.location(row): str(value) for row, value in rows if isinstance(value, str | int)}
+                unused.setdefault(name, {}).update(own)
             for row, text in enumerate(cells["text"]):
                 split, label = file_split, cells["label"][row] if "label" in cells else ""
                 if "split" in cells:
@@ -82,10 +87,11 @@ def read_columns(path: Path, data: Data, task: str) -> Corpus:
         raise BadInput(what, "write these names, or ignore the column with --split-column none", path=path)
     notes += unread_note(path, suffixes, list(files))
     return corpus_of(
-        {split: tuple(own) for split, own in documents.items()},
+        {split: tuple(members) for split, members in documents.items()},
         files=hashes(path, files),
         notes=tuple(dict.fromkeys(filter(None, notes))),
         class_names=one_name_each(called),
+        columns={name: unused[name] for name in sorted(unused)},
     )
 
 

@@ -39,9 +39,9 @@ class Corpus:
     ordered: bool = False  # neighbours belong together: carve contiguous sections, never single documents
     files: dict[str, str] = field(default_factory=dict)  # sha256 of every file read, by its name relative to the source
     course_lines: tuple[str, ...] = ()  # the course's folder: raw lines of both training files, labels included
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)  # those not used: name -> location -> value
     cite: str = ""  # the source to cite
     notes: tuple[str, ...] = ()  # for the record and the user
-    key: str = ""  # of what is cached about its documents; empty: nothing is
 
 
 def corpus_of(documents: Mapping[str, Documents], **more: Any) -> Corpus:

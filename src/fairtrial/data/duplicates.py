@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from fairtrial.data.words import make_table, text_key
-from fairtrial.stored_study import CopiedItems
+from fairtrial.stored import CopiedItems
 from fairtrial.typed import structure
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # status of an item; a contained one is near, and has a share

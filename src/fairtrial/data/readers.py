@@ -3,6 +3,7 @@ formats. Every mistake in the data is a BadInput with file and line."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
@@ -23,6 +24,7 @@ from fairtrial.data.lines import (
     split_files,
     suffix_of,
 )
+from fairtrial.data.probe_tasks import PROBES
 from fairtrial.data.sotu import read_sotu
 from fairtrial.data.tables import text_table
 from fairtrial.errors import BadInput
@@ -37,6 +39,8 @@ def read(data: recipe.Data, task: str) -> Corpus:
     """The corpus at `data.source`, its labels numbered."""
     recipe.one_of("data.format", data.format, FORMATS)
     recipe.one_of("task", task, recipe.TASKS)
+    if data.format in PROBES:
+        return _checked(PROBES[data.format](data), data, task)
     chosen, path = find_format(data), Path(data.source).expanduser()
     if chosen in ("text", "lines") and task == "classify":
         hint = "classify needs a label for each text: use a .tsv, .csv or .jsonl file, or one folder per class"
@@ -78,6 +82,16 @@ def detect(path: Path) -> str:
     raise BadInput(f"no known format: {what}", hint, path=path)
 
 
+def look_alike_labels(labels: Sequence[str]) -> list[str]:
+    """Labels that a reader cannot tell apart: they differ in their Unicode form, invisible signs, spaces or case."""
+    seen: dict[str, list[str]] = {}
+    for label in labels:
+        signs = (sign for sign in unicodedata.normalize("NFKC", label) if unicodedata.category(sign) != "Cf")
+        seen.setdefault(" ".join("".join(signs).casefold().split()), []).append(label)
+    alike = [" and ".join(map(ascii, own)) for own in seen.values() if len(own) > 1]
+    return [f"labels {pair} look alike and are two classes; if they are one, write them alike" for pair in alike]
+
+
 def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
     """What every corpus must hold; for classification its labels, sorted."""
     for name in corpus.tests:
@@ -94,7 +108,7 @@ def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
         what = f"the training set has only one class, {labels[0]!r}"
         raise BadInput(what, "classification needs at least two classes", path=data.source)
     names = corpus.class_names if corpus.class_names.keys() >= set(labels) else {}
-    notes = list(corpus.notes)
+    notes = [*corpus.notes, *look_alike_labels(labels)]
     for name, documents in {"validation": corpus.validation, **corpus.tests}.items():
         for document in documents:
             if document.label not in labels:
@@ -239,7 +253,7 @@ READERS: dict[str, Callable[[Path, recipe.Data, str], Corpus]] = {
     "text": read_text,
     "lines": read_sentences,
 }
-FORMATS = ("auto", *READERS, "sotu")
+FORMATS = ("auto", *READERS, "sotu", *PROBES)
 SPLIT_SUFFIXES = {"table": TABLE_SUFFIXES, "jsonl": JSON_SUFFIXES, "lines": (".tokens",)}
 SUFFIXES = {suffix: name for name, suffixes in SPLIT_SUFFIXES.items() for suffix in suffixes} | {".txt": "text"}
 MOST_LABELS = 1000

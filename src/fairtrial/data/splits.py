@@ -2,8 +2,8 @@
 Duplicates, near ones too, and documents of one group never straddle two splits: a test on them would test memory. A
 running text is cut at its end instead; the audit of the data finds what it repeats there.
 
-An index holds what is computed once from all texts of a corpus, whatever the seed: words as numbers, duplicates, and
-what belongs together. It is taken from the cache where the corpus is large."""
+An index holds what is computed once from all texts of a corpus, whatever the seed: duplicates, and what belongs
+together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,8 @@ import numpy as np
 from numpy.random import Generator
 
 from fairtrial import recipe
-from fairtrial.data import cache
-from fairtrial.data.batches import Rows
 from fairtrial.data.corpus import TEST_SEED, Corpus, Document, Documents, Splits
-from fairtrial.data.tokenizer import Tokenizer, word_table
-from fairtrial.data.words import WordTable, sentences, text_key
+from fairtrial.data.words import sentences, text_key
 from fairtrial.errors import BadInput
 from fairtrial.progress import status
 from fairtrial.recipe import Tokens
@@ -215,9 +211,7 @@ class TextIndex:
 
     def __init__(self, corpus: Corpus) -> None:
         self.documents: Documents = (*corpus.train, *corpus.validation, *chain(*corpus.tests.values()))
-        self.train, self.key = len(corpus.train), corpus.key
-        self._tables: dict[tuple[str, bool], WordTable] = {}
-        self._numbered: tuple[Tokenizer, np.ndarray] | None = None  # all words as the last tokenizer's tokens
+        self.train = len(corpus.train)
 
     @cached_property
     def _place(self) -> dict[int, int]:
@@ -227,49 +221,11 @@ class TextIndex:
         """Where these documents of the corpus are [document]"""
         return np.fromiter(map(self._place.__getitem__, map(id, documents)), np.int64, len(documents))
 
-    def table(self, tokens: Tokens) -> WordTable:
-        """The words of all documents; those of place p are the p-th row."""
-        how = (tokens.kind, tokens.lowercase)
-        if how not in self._tables:
-            self._tables[how] = self._made_table(tokens)
-        return self._tables[how]
-
-    def encoded(self, documents: Sequence[Document], tokenizer: Tokenizer) -> Rows | None:
-        """The tokens of these documents; None: this tokenizer's rules are not ours."""
-        if tokenizer.table_of is None:
-            return None
-        table = self.table(tokenizer.table_of)
-        if self._numbered is None or self._numbered[0] is not tokenizer:
-            self._numbered = tokenizer, tokenizer.numbers(table.vocabulary)[table.ids]
-        rows = table.rows
-        return Rows(self._numbered[1], rows.begins, rows.sizes).take(self.places(documents))
-
-    def _made_table(self, tokens: Tokens) -> WordTable:
-        fresh: list[WordTable] = []
-
-        def make() -> cache.Arrays:
-            with status(f"splitting {len(self.documents):,} documents into words"):
-                fresh.append(word_table(tokens, [document.text for document in self.documents]))
-            words = cache.pack_texts(fresh[0].vocabulary, "words")
-            return {"ids": fresh[0].ids, "offsets": fresh[0].offsets, **words}
-
-        found = cache.kept(self._key("words", tokens.kind, tokens.lowercase), make)
-        return (
-            fresh[0] if fresh else WordTable(tuple(cache.unpack_texts(found, "words")), found["ids"], found["offsets"])
-        )
-
-    def _key(self, *what: object) -> str:
-        return cache.key_of(self.key, *what) if self.key else ""
-
     @cached_property
     def keys(self) -> np.ndarray:
         """Numbers that are equal for duplicates, case and punctuation aside [document]"""
-
-        def make() -> cache.Arrays:
-            numbers = number_all(text_key(document.text) for document in self.documents)
-            return {"keys": np.fromiter(numbers, np.int64, len(self.documents))}
-
-        return cache.kept(self._key("keys"), make)["keys"]
+        numbers = number_all(text_key(document.text) for document in self.documents)
+        return np.fromiter(numbers, np.int64, len(self.documents))
 
     @cached_property
     def _keys(self) -> list[int]:
@@ -282,32 +238,20 @@ class TextIndex:
     @cached_property
     def clusters(self) -> np.ndarray:
         """The number of each training document's cluster [document]"""
-
-        def make() -> cache.Arrays:
-            with status(f"looking for near duplicates among {self.train:,} training documents"):
-                return {"clusters": cluster(self.documents[: self.train], self.keys[: self.train])}
-
-        return cache.kept(self._key("clusters"), make)["clusters"]
+        with status(f"looking for near duplicates among {self.train:,} training documents"):
+            return cluster(self.documents[: self.train], self.keys[: self.train])
 
     def copies(self, known: Sequence[Document], items: Sequence[Document]) -> Duplicates:
         """Duplicates of known documents among items, searched for in the order of the corpus, whatever the split's."""
-        from fairtrial.data.duplicates import Duplicates, find_duplicates
+        from fairtrial.data.duplicates import find_duplicates
 
         order = np.argsort(places := self.places(known))
-        asked = [places[order], self.places(items)]
-
-        def make() -> cache.Arrays:
-            texts = ([self.documents[place].text for place in side.tolist()] for side in asked)
-            found = vars(find_duplicates(*texts))
-            return found | {"identical": np.array([found["identical"]])}
-
-        sums = [sha256(side.tobytes()).hexdigest() for side in asked]
-        found = dict(cache.kept(self._key("copies", *sums), make))
-        known_status, known_partner = np.empty_like(found["known_status"]), np.empty_like(found["known_partner"])
-        known_status[order], known_partner[order] = found["known_status"], found["known_partner"]
-        partner = np.where(found["partner"] < 0, -1, order[found["partner"]])
-        identical = int(found["identical"][0])
-        return Duplicates(found["status"], partner, known_status, known_partner, found["share"], identical)
+        sides = (places[order], self.places(items))
+        found = find_duplicates(*([self.documents[place].text for place in side.tolist()] for side in sides))
+        known_status, known_partner = np.empty_like(found.known_status), np.empty_like(found.known_partner)
+        known_status[order], known_partner[order] = found.known_status, found.known_partner
+        partner = np.where(found.partner < 0, -1, order[found.partner])
+        return replace(found, partner=partner, known_status=known_status, known_partner=known_partner)
 
 
 def number_all(names: Iterable[Hashable]) -> Iterator[int]:

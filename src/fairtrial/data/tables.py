@@ -80,24 +80,11 @@ def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suff
         names = [str(number) for number in range(1, len(names) + 1)]
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadInput(f"two columns are called {twice[0]!r}", "rename one of them", path=file.path, line=start)
-    columns, lines = plain_columns(file, suffix, len(names)) or checked_columns(file, suffix, len(names))
+    columns, lines = checked_columns(file, suffix, len(names))
     if header and len(lines) == 1:
         raise BadInput("there is a header but no row", "add rows", path=file.path)
     named: dict[str, Sequence[object]] = {name: cells[header:] for name, cells in zip(names, columns, strict=True)}
     return Table(str(file.path), named, lines[header:], file.sha256, header)
-
-
-def plain_columns(file: TextFile, suffix: str, width: int) -> tuple[list[Sequence[str]], Sequence[int]] | None:
-    """The cells of each column and the line of each row, at once, where every line is a row without quotes."""
-    separator = separator_of(file, suffix)
-    empty = separator * (width - 1) in file.lines or not all(map(str.strip, file.lines))
-    if empty or {line.count(separator) for line in file.lines} != {width - 1}:
-        return None
-    text = separator.join(file.lines)
-    if suffix == ".csv" and '"' in text:
-        return None
-    cells = text.split(separator)
-    return [cells[at::width] for at in range(width)], range(1, len(file.lines) + 1)
 
 
 def checked_columns(file: TextFile, suffix: str, width: int) -> tuple[list[Sequence[str]], Sequence[int]]:
@@ -137,13 +124,8 @@ def separated_cells(file: TextFile, suffix: str) -> Iterator[tuple[int, list[str
 
 
 def json_objects(path: Path, numbered: Sequence[tuple[int, str]]) -> list[Record]:
-    """One for each line. All lines are parsed as one list, which is fast; one by one where that fails."""
-    try:
-        objects = parse_json(f"[{','.join(line for _, line in numbered)}]")
-        if len(objects) == len(numbered) and all(isinstance(each, dict) for each in objects):
-            return list(objects)
-    except (ValueError, RecursionError):
-        pass
+    """One for each line."""
+    objects: list[Record] = []
     for number, line in numbered:
         try:
             value = parse_json(line)
@@ -152,7 +134,8 @@ def json_objects(path: Path, numbered: Sequence[tuple[int, str]]) -> list[Record
         if not isinstance(value, dict):
             hint = 'write lines such as {"text": "A fine film.", "label": "good"}'
             raise BadInput("expected a JSON object in braces", hint, path=path, line=number)
-    raise BadInput("invalid JSON lines", path=path)
+        objects.append(value)
+    return objects
 
 
 def json_list(file: TextFile) -> list[Record]:

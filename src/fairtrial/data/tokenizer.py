@@ -167,14 +167,11 @@ def word_table(tokens: Tokens, texts: Sequence[str]) -> WordTable:
     def split(text: str) -> list[str]:
         return [word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))]
 
-    return make_table(texts, tokens.kind, split, lowercase=tokens.lowercase)
+    return make_table(texts, tokens.kind, split)
 
 
-def fit(
-    tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool = False, counts: Counts | None = None
-) -> Tokenizer:
-    """Learn a vocabulary from these texts and no others. `marks` adds start and stop tokens, `mask` a mask token;
-    `counts`: how often each word occurs in the texts, where that is known already."""
+def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool = False) -> Tokenizer:
+    """Learn a vocabulary from these texts and no others. `marks` adds start and stop tokens, `mask` a mask token."""
     one_of("tokens.kind", tokens.kind, KINDS)
     one_of("tokens.fit", tokens.fit, tuple(FITS))
     if tokens.min_count < 1:
@@ -186,7 +183,7 @@ def fit(
     if tokens.kind == "bpe":
         inner, found = _fit_bytes(tokens, texts, special)
     else:
-        inner, found = _fit_words(tokens, word_table(tokens, texts).counts() if counts is None else counts, special)
+        inner, found = _fit_words(tokens, word_table(tokens, texts).counts(), special)
     facts = {
         "kind": tokens.kind,
         "size": inner.get_vocab_size(),

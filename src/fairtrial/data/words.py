@@ -200,9 +200,6 @@ def text_key(text: str) -> str:
 Split = Callable[[str], list[str]]  # the rules: a text -> its words
 
 CLOSING = re.compile(r"[\s\])}>\"'»”’]*")  # what may follow the period that ends a text
-# What most pieces are, for which no rule is needed: a word without signs, or one before a single mark.
-PLAIN = re.compile(r"([A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)([.,;:?!]?)")
-APART = {pair.replace(" ", "") for pair in (*CONTRACTIONS, "wan na")}  # but these are split
 BLOCK = 1 << 20  # pieces that are held as Python's integers before they become an array
 
 
@@ -218,18 +215,17 @@ class WordTable:
     def rows(self) -> Rows:
         return Rows(self.ids, self.offsets[:-1], np.diff(self.offsets))
 
-    def counts(self, texts: np.ndarray | None = None) -> dict[str, int]:
-        """How often each word occurs in these texts; None: in all."""
-        ids = self.ids if texts is None else self.rows.take(texts).joined()
-        found = np.bincount(ids, minlength=len(self.vocabulary)).tolist()
+    def counts(self) -> dict[str, int]:
+        """How often each word occurs."""
+        found = np.bincount(self.ids, minlength=len(self.vocabulary)).tolist()
         return {word: count for word, count in zip(self.vocabulary, found, strict=True) if count}
 
 
-def make_table(texts: Iterable[str], kind: str, split: Split, *, lowercase: bool = False) -> WordTable:
+def make_table(texts: Iterable[str], kind: str, split: Split) -> WordTable:
     """`split`: the rules of a tokenizer of this kind (word, whitespace or character)."""
     if kind == "character":
         return _characters(list(texts), split)
-    pieces = (Pieces if kind == "word" else BlankPieces)(split, lowercase)
+    pieces = (Pieces if kind == "word" else BlankPieces)(split)
     blocks: list[np.ndarray] = []
     block: list[int] = []
     sizes: list[int] = []  # pieces of each text
@@ -260,7 +256,7 @@ class Numbers(dict[str, int]):
 class BlankPieces:
     """Of texts that are split at white space only."""
 
-    def __init__(self, split: Split, lowercase: bool) -> None:
+    def __init__(self, split: Split) -> None:
         self.words: list[list[str]] = []  # of each piece, by its number
         self.inner = Numbers(self.words, split)
 
@@ -272,19 +268,11 @@ class Pieces(BlankPieces):
     """Of texts that are split by the rules for words. The last piece includes signs that close, as a period before them
     may end the text, too."""
 
-    def __init__(self, split: Split, lowercase: bool) -> None:
-        def plain(piece: str, marks: str) -> list[str]:
-            """The words of a piece that needs no rule, else none. `marks` are words of their own."""
-            found = PLAIN.fullmatch(piece)
-            if not found or not APART.isdisjoint(found[1].lower().split("-")):
-                return []
-            word = found[1].lower() if lowercase else found[1]
-            return [word] if not found[2] else [word, found[2]] if found[2] in marks else [word + found[2]]
-
-        super().__init__(split, lowercase)
-        self.inner.split = lambda piece: plain(piece, ",;:?!") or split(f" {piece} x")[:-1]
+    def __init__(self, split: Split) -> None:
+        super().__init__(split)
+        self.inner.split = lambda piece: split(f" {piece} x")[:-1]
         self.first = Numbers(self.words, lambda piece: split(f"{piece} x")[:-1])
-        self.last = Numbers(self.words, lambda piece: plain(piece, ".,;:?!") or split(f" {piece}"))
+        self.last = Numbers(self.words, lambda piece: split(f" {piece}"))
         self.whole = Numbers(self.words, split)
 
     def number(self, text: str, into: list[int]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from typing import Protocol
 
-from fairtrial.errors import BadInput, DiskTrouble, FairtrialError, Interrupted, is_out_of_memory
+from fairtrial.errors import BadInput, DiskTrouble, FairtrialError, Interrupted, is_out_of_memory, message_of
 from fairtrial.events import JobEvent, JobStarted
 from fairtrial.finding import Passport
 from fairtrial.registry import did_you_mean
@@ -32,20 +32,9 @@ class AuditedVariant:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A part that is to be drawn: its options, in a network of this size."""
-
-    part: str
-    options: Mapping[str, object] = field(default_factory=dict)
-    heads: int = 4
-    length: int = 24
-    causal: bool = True
-
-
-@dataclass(frozen=True)
 class Job:
     key: tuple[str, ...]  # who it is for: task, variant, seed
-    # trial, calibrate, passport, drawing, baselines, contamination: `<kind>_job` in study.jobs
+    # trial, calibrate, passport, baselines, contamination: `<kind>_job` in study.jobs
     kind: str
     recipe: str = ""  # TOML
     seed: int = 0
@@ -54,7 +43,6 @@ class Job:
     seconds: float | None = None  # it is stopped when it takes longer
     # what only some kinds ask for
     subjects: tuple[AuditSubject, ...] = ()  # passport
-    drawing: Drawing | None = None
     mark: str = ""  # baselines: what they depend on
 
 
@@ -106,7 +94,7 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
     except Exception as error:
         if is_out_of_memory(error):
             return JobResult(job, Ending.FAILED, error="not enough memory (try a smaller shape or batch)")
-        first = next(iter(str(error).strip().splitlines()), "no message")
+        first = message_of(error)
         return JobResult(job, Ending.FAILED, error=f"{type(error).__name__}: {first[:300]}")
     return JobResult(job, value=value, seconds=time.monotonic() - started)
 

@@ -17,6 +17,7 @@ from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 
+from fairtrial.disk import process_folder
 from fairtrial.engines.job import Ending, Job, JobResult, OnEvent, Stop, run_job
 from fairtrial.errors import FairtrialError
 from fairtrial.events import JobEvent, JobNotice, JobScoring, JobStarted, JobStepped
@@ -111,6 +112,8 @@ def start(job: Job, stop: Stop, again: bool = False, preload: Sequence[str] = PR
             # two studies in two threads take turns: the environment and __main__ are everybody's
             with STARTING, one_thread(), without_ctrl_c(), without_main():
                 if linux:
+                    # where its sockets are: a folder that the next run removes if this one is killed
+                    multiprocessing.current_process()._config.setdefault("tempdir", str(process_folder()))  # type: ignore[attr-defined]
                     context.set_forkserver_preload(list(preload))
                     forkserver.ensure_running()
                 process.start()

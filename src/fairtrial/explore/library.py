@@ -10,17 +10,17 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.explore.requests import JobHandle, RequestParams, to_json
+from fairtrial.explore.requests import JobHandle, Plain, RequestParams
 from fairtrial.finding import Passport, worst
 from fairtrial.formatting import format_parts, vocabulary_of
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
-from fairtrial.report import StudyFiles, curves_of, loss_curve
+from fairtrial.results.records import curves_of, loss_curve
+from fairtrial.results.study import StudyFiles
 from fairtrial.results.verdict_tables import comparison_numbers
 from fairtrial.stored import Metrics, read_document
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from fairtrial.run import Run
 
 Row = dict[str, Any]
-LOOK_SECONDS = 1.0  # a listing is no older
 LIST_SECONDS = 0.25  # a listing takes no longer: what was not read by then follows with the next one
 RUNNING_SECONDS = 120.0  # a trial that wrote nothing for so long is not running
 NAME_BYTES = 255
+OF_PATHS = '\\:*?"<>|' if os.name == "nt" else "/"  # what a name cannot hold
 MOST_HEADLINES = 6  # comparisons of a study in the listing
 MOST_STUDY_TRIALS = 2000
 WATCHED = ("trial.json", "result.json", "events.jsonl", "passport.json", "study.toml", "plan.json", "verdict.json")
@@ -41,8 +41,7 @@ class NotThere(BadInput):
     """A name that is no record, no study, or not inside the folder."""
 
 
-MOST_MODELS = 64
-MOST_BYTES = 1 << 30
+MOST_MODELS = 16
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ class Model:
     run: Run
     name: str
     untrained: bool
-    bytes: int
     lock: AbstractContextManager[object] = field(default_factory=threading.RLock, repr=False, compare=False)
 
 
@@ -70,13 +68,9 @@ class Models:
             if key not in self.loaded:
                 self.loaded[key] = self.load(library, name, untrained)
             self.loaded.move_to_end(key)
-            while len(self.loaded) > 1 and (len(self.loaded) > MOST_MODELS or self.bytes > MOST_BYTES):
+            while len(self.loaded) > MOST_MODELS:
                 self.loaded.popitem(last=False)
             return self.loaded[key]
-
-    @property
-    def bytes(self) -> int:
-        return sum(model.bytes for model in self.loaded.values())
 
     def load(self, library: Library, name: str, untrained: bool) -> Model:
         from fairtrial.api import load
@@ -84,8 +78,7 @@ class Models:
         run = load(library.place(name))
         if untrained:
             run = replace(run, network=run.initial_network())
-        size = sum(weight.numel() * weight.element_size() for weight in run.network.parameters())
-        return Model(run, name, untrained, size)
+        return Model(run, name, untrained)
 
 
 @dataclass
@@ -95,7 +88,6 @@ class Library:
     plugins: tuple[Path, ...] = ()  # files with parts that the user named
     models: Models = field(default_factory=Models)
     known: dict[str, tuple[Any, Row]] = field(default_factory=dict)  # path -> signature, row
-    look: Look | None = None  # the newest
 
     def place(self, name: str) -> Path:
         """The folder of this name below the root. No component is a link, so that none leads out."""
@@ -148,16 +140,11 @@ class Library:
         for place, folders, files in os.walk(self.root):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             kind = "record" if "trial.json" in files else "study" if is_study([*folders, *files]) else ""
+            name = Path(place).relative_to(self.root).as_posix()
             if kind:
                 folders.clear()
-                yield Path(place).relative_to(self.root).as_posix(), Path(place), kind
-
-    def looked(self, seconds: float) -> Look:
-        """A look at the folder that is no older than this. For one thread."""
-        if self.look is None or time.monotonic() - self.look.when > seconds:
-            rows = {row["path"]: row for row in self.rows()}
-            self.look = Look(self.root, time.monotonic(), rows)
-        return self.look
+            if kind and all(map(is_name, name.split("/"))):  # what is listed can be opened
+                yield name, Path(place), kind
 
     def rows(self, seconds: float = LIST_SECONDS) -> list[Row]:
         """One for each. What is not known yet is read until the time is up; the rest says `pending`."""
@@ -180,28 +167,15 @@ class Library:
         return found
 
 
-@dataclass(frozen=True)
-class Look:
-    """The folder at one moment: one look serves all who ask meanwhile."""
-
-    root: Path
-    when: float
-    rows: dict[str, Row]
-
-    @cached_property
-    def listing(self) -> bytes:
-        return to_json({"folder": str(self.root), "rows": [*self.rows.values()]})
-
-
-def listing(library: Library, params: RequestParams, handle: JobHandle) -> bytes:
-    return library.looked(LOOK_SECONDS).listing
+def listing(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+    return {"folder": str(library.root), "rows": library.rows()}
 
 
 def is_name(part: str) -> bool:
     """One component of a path, and nothing that means another place on any system."""
     if part in ("", ".", "..") or part.startswith("~") or len(part.encode("utf-8", "replace")) > NAME_BYTES:
         return False
-    return not any(letter in '\\:*?"<>|' or ord(letter) < 32 or letter == "\x7f" for letter in part)
+    return not any(letter in OF_PATHS or ord(letter) < 32 or letter == "\x7f" for letter in part)
 
 
 def is_study(names: list[str]) -> bool:

@@ -1,21 +1,20 @@
-"""The parts view's answers: every part with its options, drawn."""
+"""The answers of the views of parts and puzzles: every part with its options, drawn; a query for keys as they are
+dragged, heads made by hand."""
 
 from __future__ import annotations
 
 import inspect
-import tempfile
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 
 from fairtrial import catalogue
-from fairtrial.engines import Drawing, Ending, Job, JobResult, open_engine, run_job
-from fairtrial.errors import BadInput
+from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library
-from fairtrial.explore.requests import JobHandle, Plain, RequestParams, TooSlow
+from fairtrial.explore.requests import JobHandle, Plain, RequestParams
+from fairtrial.inspection import plot_part
 from fairtrial.model import parts as registered
-from fairtrial.plugins import keep_written
+from fairtrial.puzzles import Goals, average, head_names, mix, read_sequence, select
 
-DRAWING_SECONDS = 15.0  # a part of a user's own may hang
+MOST_KEYS, MOST_WORDS = 40, 32
 
 
 def parts(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
@@ -53,42 +52,41 @@ def option_of(name: str, written: str, kind: object) -> Plain:
     return {"name": name, "kind": next((each for each in ("int", "float") if each in types), "text"), "default": None}
 
 
-def named(params: RequestParams) -> str:
-    return params.one_of("part", [each.name for each in catalogue().entries])
-
-
 def draw(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
-    """What a part does, measured on initial weights. Ours are drawn here and at once, a user's in a process."""
-    name = named(params)
+    """What a part does, measured on initial weights."""
+    name = params.one_of("part", [each.name for each in catalogue().entries])
     heads, length = params.whole("heads", 1, 16, 4), params.whole("length", 2, 96, 24)
-    drawing = Drawing(name, params.options("options"), heads, length, params.flag("decoder", True))
-    job = Job(("part", name), "drawing", seconds=DRAWING_SECONDS, drawing=drawing)
-    if registered.find(name).__module__.startswith("fairtrial.parts"):
-        result = run_job(job, lambda event: None, handle.ended.is_set)
+    options, causal = params.options("options"), params.flag("decoder", True)
+    try:
+        pictures = plot_part(name, heads=heads, length=length, causal=causal, **options)
+    except (FairtrialError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise BadInput(f"{name} cannot be drawn with these options: {error}") from error
+    return {"pictures": [asdict(picture) | {"range": picture.range} for picture in pictures]}
+
+
+def solve(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+    """What attention should return, of these keys: the query, its weights and the certificate."""
+    keys = params.rows("keys", None, MOST_KEYS)
+    if not keys:
+        raise BadInput("there are no keys")
+    given = [row[0] for row in params.rows("shares", 1, MOST_KEYS)]
+    shares = {place: share for place, share in enumerate(given) if share > 0}
+    goals = Goals(precision=params.number("precision", 0.5, 0.9999, 0.999))
+    ask = params.one_of("ask", ("select", "average", "mix"), "select")
+    if not shares:
+        raise BadInput("no key is wanted", "choose one")
+    if ask == "mix":
+        total = sum(shares.values())
+        answer = mix(keys, {key: share / total for key, share in shares.items()}, goals)
     else:
-        result = in_a_process(library, job, handle)
-    if not isinstance(result.value, tuple):
-        raise (TooSlow if result.ending is Ending.LATE else BadInput)(
-            f"{name} cannot be drawn with these options: {result.error}"
-        )
-    return {"pictures": [asdict(picture) | {"range": picture.range} for picture in result.value]}
+        answer = average(keys, list(shares), goals) if ask == "average" else select(keys, next(iter(shares)), goals)
+    return {"answer": answer.to_json(), "sentences": list(answer.describe().sentences)}
 
 
-def in_a_process(library: Library, job: Job, handle: JobHandle) -> JobResult:
-    """A part of a user's own may hang or crash: its process is killed when it takes too long or when nobody waits any
-    more."""
-    with tempfile.TemporaryDirectory(prefix="fairtrial-part-") as folder:
-        files = [*map(str, library.plugins), *(str(each) for each in written(job.key[1], Path(folder)))]
-        job = replace(job, plugins=tuple(files))
-        results = list(open_engine("cores", 1).run([job], lambda event: None, handle.ended.is_set))
-    handle.check()
-    return results[0] if results else JobResult(job, error="it was stopped")
-
-
-def written(name: str, folder: Path) -> list[Path]:
-    """A part from a notebook has no file that another process could load: its source becomes one."""
-    paths = []
-    for file, source in keep_written([name]).items():
-        paths.append(folder / file)
-        paths[-1].write_bytes(source.encode())  # to the byte: its checksum is known
-    return paths
+def head(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+    """A network whose head is written by hand, on a sequence that a person typed."""
+    words = params.text("words", "a b c a b", 400).split()
+    if not 2 <= len(words) <= MOST_WORDS:
+        raise BadInput(f"type 2 to {MOST_WORDS} words, separated by blanks")
+    name = params.one_of("head", head_names(), "induction")
+    return read_sequence(name, words).to_json()

@@ -63,24 +63,22 @@ Job = Callable[[JobHandle], Value]
 
 
 class Pool:
-    """Lanes, so that an audit of minutes does not keep a typist waiting."""
+    """Lanes, so that reading many files does not keep a typist waiting."""
 
     def __init__(self) -> None:
         self.lanes = {
             "files": ThreadPoolExecutor(1, thread_name_prefix="explore-files"),  # needs no torch
             "quick": ThreadPoolExecutor(2, thread_name_prefix="explore-quick"),
-            "long": ThreadPoolExecutor(1, thread_name_prefix="explore-long"),
         }
         self.newest: dict[str, JobHandle] = {}  # by channel
         self.handles: set[JobHandle] = set()  # of jobs that wait or run
 
     async def run(self, job: Job[Value], channel: str = "", lane: str = "quick", turn: int = 0) -> Value:
         """The job's answer. `Stale` where a newer job of the channel, or the end of the request, came first."""
-        seconds = LONG_SECONDS if lane == "long" else QUICK_SECONDS
-        return await self._run(job, JobHandle(seconds, turn), channel, lane)
+        return await self._run(job, JobHandle(QUICK_SECONDS, turn), channel, lane)
 
     async def stream(
-        self, job: Job[Value], channel: str = "", lane: str = "long", turn: int = 0
+        self, job: Job[Value], channel: str = "", lane: str = "quick", turn: int = 0
     ) -> AsyncIterator[object]:
         """What the job sends, as it comes, and its answer last. Ends the job where nobody listens any more."""
         loop, values = asyncio.get_running_loop(), asyncio.Queue[tuple[object] | None]()
@@ -150,7 +148,7 @@ class RequestParams:
     @classmethod
     def read(cls, body: bytes) -> RequestParams:
         try:
-            found = json.loads(body or b"{}")
+            found = json.loads(body or b"{}", parse_int=lambda text: int(text) if len(text) < 20 else float(text))
         except (ValueError, RecursionError) as error:
             raise BadInput("this is not JSON") from error
         if not isinstance(found, dict):

@@ -8,16 +8,13 @@ header `X-Turn`, as questions may arrive in another order.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
-import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -32,8 +29,6 @@ from fairtrial.explore.requests import JobHandle, Pool, RequestParams, Stale, To
 VIEWS = ("library", "playground", "study", "parts", "puzzles")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 JSON, STREAM = "application/json", "text/event-stream"
-LIVE_SECONDS = 1.0  # between two looks at the folder
-QUIET_SECONDS = 15.0  # after which a word is said, so that a closed tab is noticed
 STATUS = {TooLarge: 413, RequestTimeout: 408, NotThere: 404, Stale: 409, Busy: 409, TooSlow: 503, TooMuch: 503}
 Answer = Callable[[Library, RequestParams, JobHandle], object]
 
@@ -55,13 +50,11 @@ class Question:
 QUESTIONS = {
     "library": Question("library:listing", "files"),
     "study": Question("study:overview"),
-    "compare": Question("study:compared"),
     "items": Question("study:items"),
     "parts": Question("parts:parts"),
     "draw": Question("parts:draw"),
-    "solve": Question("puzzles:solve"),
-    "course": Question("puzzles:course"),
-    "head": Question("puzzles:head"),
+    "solve": Question("parts:solve"),
+    "head": Question("parts:head"),
     "models": Question("playground:models"),
     "read": Question("playground:read"),
     "generate": Question("playground:generate", "quick", stream=True),
@@ -79,8 +72,6 @@ def build_app(library: Library, pool: Pool) -> Starlette:
         return Response(*found) if found else problem(NotThere("there is no such page"))
 
     async def ask(request: Request) -> Response:
-        if request.path_params["name"] == "live":
-            return StreamingResponse(changes(library, pool), media_type=STREAM)
         question = QUESTIONS.get(request.path_params["name"])
         if question is None:
             return problem(NotThere("there is no such question"))
@@ -107,11 +98,10 @@ def build_app(library: Library, pool: Pool) -> Starlette:
 async def answered(
     library: Library, pool: Pool, question: Question, params: RequestParams, channel: str, turn: int
 ) -> bytes:
-    """As JSON, which is made off the loop as well; an answer that many wait for is bytes already."""
+    """As JSON, which is made off the loop as well."""
 
     def job(handle: JobHandle) -> bytes:
-        found = question.function()(library, params, handle)
-        return found if isinstance(found, bytes) else to_json(found)
+        return to_json(question.function()(library, params, handle))
 
     return await pool.run(job, channel, question.lane, turn)
 
@@ -127,24 +117,6 @@ async def events(
         yield b"data: " + to_json({"error": told(error)}) + b"\n\n"
     except Exception:
         yield b"data: " + to_json({"error": told(unexpected())}) + b"\n\n"
-
-
-async def changes(library: Library, pool: Pool) -> AsyncIterator[bytes]:
-    """Rows of the library as they change, until nobody listens."""
-    shown: dict[str, Any] = {}
-    said = 0.0
-    while True:
-        try:
-            rows = await pool.run(lambda handle: library.looked(LIVE_SECONDS).rows, lane="files")
-        except FairtrialError:  # busy, or closing: the next look tells
-            rows = shown
-        changed = [row for path, row in rows.items() if row is not (before := shown.get(path)) and row != before]
-        gone = [path for path in shown if path not in rows]
-        if changed or gone or time.monotonic() - said > QUIET_SECONDS:
-            yield b"data: " + to_json({"rows": changed, "gone": gone}) + b"\n\n"
-            said = time.monotonic()
-        shown = rows
-        await asyncio.sleep(LIVE_SECONDS)
 
 
 def unexpected() -> FairtrialError:

@@ -1,7 +1,4 @@
-"""The study view's answers: any comparison of a finished study, and its items one by one.
-
-The verdict is what verdict.json says. What is chosen here beside it (another test set, metric, subset or pair) is for
-ideas, not for claims, and every answer says which of the two it is."""
+"""The study view's answers: the verdict of a finished study, and its items one by one."""
 
 from __future__ import annotations
 
@@ -15,24 +12,13 @@ from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library
 from fairtrial.explore.requests import JobHandle, Plain, RequestParams
 from fairtrial.record import Record
-from fairtrial.report import StudyFiles
-from fairtrial.results.sentences import difference_words
-from fairtrial.results.values import Comparison, Score, TaskVerdict, Verdict
+from fairtrial.results.study import StudyFiles
+from fairtrial.results.values import Verdict
 from fairtrial.results.verdict_tables import comparison_numbers
-from fairtrial.statistics import (
-    Contrast,
-    Scored,
-    SetOutcomes,
-    as_comparison,
-    compare,
-    margin_for,
-    score,
-    subsets,
-)
+from fairtrial.statistics import SetOutcomes
 from fairtrial.study import by_set, stacked
 from fairtrial.typed import unstructure
 
-METRICS = {"guess": ("accuracy", "macro-F1", "log loss"), "nll": ("perplexity", "bits per byte")}
 MOST_ITEMS = 20  # at a time
 ORDERS = ("variant better", "variant worse", "either", "as in the file")
 MOST_OPEN = 4  # studies whose outcomes are held
@@ -98,8 +84,7 @@ def overview(library: Library, params: RequestParams, handle: JobHandle) -> Plai
             "metric": task.metric.name,
             "sets": unstructure(task.sets),
             "variants": [variant for variant in task.scores if study.records(name, variant)],
-            "metrics": metrics_of(task),
-            "comparisons": [comparison_numbers(each) for each in task.comparisons],
+            "comparisons": [comparison_numbers(each) | {"by_seed": each.by_seed} for each in task.comparisons],
         }
     return {
         "name": verdict.name,
@@ -110,21 +95,15 @@ def overview(library: Library, params: RequestParams, handle: JobHandle) -> Plai
     }
 
 
-def metrics_of(task: TaskVerdict) -> tuple[str, ...]:
-    return METRICS["nll" if task.metric.name in METRICS["nll"] else "guess"]
-
-
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen to compare."""
+    """Two variants on one test set."""
 
     study: Opened
     task: str
     variant: str
     against: str
     test: str
-    metric: str
-    subset: str
 
     @classmethod
     def read(cls, library: Library, params: RequestParams) -> Chosen:
@@ -136,92 +115,11 @@ class Chosen:
         other = next((each for each in variants if each != against), against)
         variant = params.one_of("variant", variants, other)
         test = params.one_of("set", list(tasks[task].sets), next(iter(tasks[task].sets)))
-        metric = params.one_of("metric", metrics_of(tasks[task]), tasks[task].metric.name)
-        subset = params.one_of("items", ("all", "clean", "contaminated"), tasks[task].sets[test].subset)
-        return cls(study, task, variant, against, test, metric, subset)
+        return cls(study, task, variant, against, test)
 
     @cached_property
     def outcomes(self) -> tuple[SetOutcomes, SetOutcomes]:
         return self.study.of(self.task, self.variant, self.test), self.study.of(self.task, self.against, self.test)
-
-    @cached_property
-    def keep(self) -> np.ndarray:
-        """Which items count [item]"""
-        masks = subsets(self.study.status(self.task, self.test), self.outcomes[0].items)
-        if self.subset not in masks or not masks[self.subset].any():
-            raise BadInput(f"{self.test} has no {self.subset} items", "no copies were found: choose all items")
-        return masks[self.subset]
-
-    @cached_property
-    def clusters(self) -> np.ndarray | None:
-        """Items that belong together [item]"""
-        groups = self.outcomes[0].arrays.get("group")
-        return None if groups is None else groups[0]
-
-    @cached_property
-    def contrast(self) -> Contrast:
-        names = (self.variant, self.against, self.test, self.subset)
-        return compare(names, self.metric, [Scored(*self.outcomes, self.keep, self.clusters)])
-
-    @property
-    def judged(self) -> TaskVerdict:
-        return self.study.verdict.tasks[self.task]
-
-    @property
-    def decisive(self) -> Comparison | None:
-        """The verdict's own comparison, where this is what it judged."""
-        mine = (self.variant, self.against, self.test, self.subset, self.contrast.metric.name)
-        judged = {
-            (each.variant, each.baseline, each.test_set, each.subset, each.metric.name): each
-            for each in self.judged.comparisons
-        }
-        return judged.get(mine)
-
-    @property
-    def least(self) -> float:
-        """The smallest difference of interest."""
-        metric = self.contrast.metric.name
-        return margin_for(metric, self.judged.margin, self.outcomes[1])
-
-
-def compared(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
-    """Two variants on one test set, metric and subset: scores, difference, interval."""
-    chosen = Chosen.read(library, params)
-    found, test = chosen.contrast, chosen.contrast.test
-    interval, least = as_comparison(found).difference, chosen.least
-    scores = {
-        name: score_numbers(score(found.metric.name, outcomes, chosen.keep, chosen.clusters))
-        for name, outcomes in zip((chosen.variant, chosen.against), chosen.outcomes, strict=True)
-    }
-    return {
-        "task": chosen.task,
-        "variant": chosen.variant,
-        "against": chosen.against,
-        "set": chosen.test,
-        "items": chosen.subset,
-        "metric": found.metric.name,
-        "unit": found.metric.unit,
-        "count": found.items,
-        "groups": found.groups,
-        "seeds": found.seeds,
-        "difference": found.difference,
-        "low": interval.low,
-        "high": interval.high,
-        "p": test and test.p,
-        "by_seed": test and test.by_seed,
-        "shares": test and test.variance_shares,
-        "why_not": [reason.text for reason in found.not_comparable],
-        "least_difference": least,
-        "scores": scores,
-        "sentence": difference_words(as_comparison(found)) if test and found.difference is not None else "",
-        "verdict": chosen.decisive and comparison_numbers(chosen.decisive),
-        "higher_is_better": found.metric.higher_is_better,
-    }
-
-
-def score_numbers(found: Score) -> Plain:
-    mean = found.mean
-    return {"mean": mean.estimate, "low": mean.low, "high": mean.high, "by_seed": found.by_seed}
 
 
 def items(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
@@ -234,14 +132,13 @@ def items(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     if one.shape[1] != other.shape[1]:
         raise BadInput("the two variants were scored on different items")
     gain = one.mean(0) - other.mean(0)
-    places = np.flatnonzero(chosen.keep)
     rank = {
         "variant better": -gain,
         "variant worse": gain,
         "either": -np.abs(gain),
         "as in the file": np.arange(len(gain)),
     }
-    places = places[np.argsort(rank[order][places], kind="stable")]
+    places = np.argsort(rank[order], kind="stable")
     texts, notice = texts_of(library, chosen)
     if wanted := params.text("containing", "", 200).lower():
         places = np.array([at for at in places if texts and wanted in texts[at].lower()], dtype=int)

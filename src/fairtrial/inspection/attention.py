@@ -1,5 +1,5 @@
-"""Attention maps of a text: which positions each head attends to, with the checks that make a map trustworthy. A map
-says where a head looked, not why the model decided."""
+"""Attention maps of a text: which positions each head attends to. A map says where a head looked, not why the model
+decided. That no weight is on what must not be seen is for `fairtrial audit` to test."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from fairtrial.errors import BadInput
 from fairtrial.inspection.text import encode_text
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.layers import capture
-from fairtrial.model.part import OTHER_WEIGHTS, AttentionContext
+from fairtrial.model.part import AttentionContext
 from fairtrial.pretrained.checkpoint import fill, open_encoder
+from fairtrial.report.plots import draw
 from fairtrial.results.sentences import counted
 from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
-LEAST_PADDING = 3  # positions after a text, where the model has them, so that the checks see what happens there
-MAX_POSITIONS = 512  # a short text is padded to the model's length, but no further: 4,096 positions take gigabytes
-SUM_TOLERANCE = 1e-5  # float32 weights of a few hundred keys sum to one within this
-OUTPUT_TOLERANCE = 1e-4  # the fused kernel sums in another order than the equation does
-
-
-@dataclass(frozen=True)
-class Check:
-    name: str
-    value: float
-    limit: float
-    meaning: str
-
-    @property
-    def passed(self) -> bool:
-        return self.value <= self.limit  # a value that is not a number fails
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,8 +35,8 @@ class AttentionMaps(Result):
     before a sentence, the text.
 
     >>> maps = language_model.attention("a warm and funny film")
-    >>> bool(abs(maps.weights.sum(-1) - 1).max() < 1e-5), all(check.passed for check in maps.checks)
-    (True, True)
+    >>> bool(abs(maps.weights.sum(-1) - 1).max() < 1e-5)
+    True
     """
 
     words: tuple[str, ...]
@@ -62,7 +47,6 @@ class AttentionMaps(Result):
     length: int  # tokens that the model sees at once
     cut: str  # where a longer text was truncated; empty: it was not
     unknown: tuple[str, ...]  # out-of-vocabulary words, as written
-    checks: tuple[Check, ...]
 
     @property
     def notices(self) -> list[str]:
@@ -75,7 +59,6 @@ class AttentionMaps(Result):
         layers, heads = self.weights.shape[:2]
         about = f"Attention maps of {counted(layers, 'layer')} with {counted(heads, 'head')}"
         about += f", {counted(len(self.words), 'token')}: {' '.join(self.words)}"
-        failed = [f"Check failed: {check.name} ({check.meaning})." for check in self.checks if not check.passed]
         rows, charts = [], []
         for layer, head in np.ndindex(layers, heads):
             weights = self.weights[layer, head].astype(float)
@@ -83,12 +66,10 @@ class AttentionMaps(Result):
             received, entropy = weights.mean(0), float(-(weights * logs).sum(1).mean())
             most = int(received.argmax())
             rows.append(row(str(layer), str(head), self.words[most], f"{received[most]:.0%}", f"{entropy:.2f}"))
-            shown = np.where(self.open[layer], weights, np.nan).tolist()
-            values = [[None if weight != weight else weight for weight in line] for line in shown]
-            charts.append(AttentionMap(f"layer {layer}, head {head}", self.words, values))
+            charts.append(self.chart(layer, head))
         columns = ("layer", "head", "most attended", "its share", "entropy, nats")
         table = Table("", columns, tuple(rows), text_columns=3)
-        return Description([about, *failed, *self.notices], [table], charts=charts)
+        return Description([about, *self.notices], [table], charts=charts)
 
     def rows(self) -> list[dict[str, object]]:
         """One for each layer, head, query and key that may be attended to."""
@@ -99,15 +80,18 @@ class AttentionMaps(Result):
             if self.open[at[0], at[2], at[3]]
         ]
 
+    def chart(self, layer: int, head: int, note: str = "") -> AttentionMap:
+        shown = self.weights[layer, head].astype(object)
+        shown[~self.open[layer]] = None
+        return AttentionMap(", ".join(filter(None, (f"layer {layer}, head {head}", note))), self.words, shown.tolist())
+
     def plot(self, layer: int | None = None, head: int | None = None) -> Figure:
         """The maps as a grid, or one layer's, or one head's: queries go down, keys across."""
-        from fairtrial.inspection.look import draw_maps
-
         every = np.ndindex(self.weights.shape[:2])
         chosen = [place for place in every if layer in (None, place[0]) and head in (None, place[1])]
         if not chosen:
             raise BadInput(f"there is no layer {layer}, head {head}", "layers and heads count from 0")
-        return draw_maps([(self, "")], chosen, {}, " ".join(self.words))
+        return draw([self.chart(*place) for place in chosen])
 
 
 @dataclass(frozen=True)
@@ -144,52 +128,25 @@ def model_input(tokenizer: Tokenizer, text: str, length: int) -> ModelInput:
 
 
 def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> AttentionMaps:
-    """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding; the maps
-    show the text alone. A user's own network, which may take no padding, reads the text alone."""
-    if isinstance(network, ExternalModel):
-        encoded = model_input(tokenizer, text, network.length)
-        real = len(encoded.ids)
-        weights = maps_in(network, torch.from_numpy(encoded.ids)[None], torch.tensor([real]))[:, 0]
-        visible = open_keys(network, torch.tensor([real]), real, len(weights))[:, 0]
-        words, checks = tuple(tokenizer.words(encoded.ids)), check_maps(weights, visible, real, network.causal)
-        length, rest = network.length, (encoded.cut, encoded.unknown, checks)
-        return AttentionMaps(words, weights, visible, network.causal, 0, length, *rest)
-    length = network.body.shape.length
-    encoded = model_input(tokenizer, text, length)
-    real = len(encoded.ids)
-    time = min(length, max(MAX_POSITIONS, real + LEAST_PADDING))
-    ids = torch.full((1, time), tokenizer.pad)
-    ids[0, :real] = torch.from_numpy(encoded.ids)
-    lengths = torch.tensor([real])
-    captured, maps = capture_maps(network, ids, lengths)
-    with scoring(network):
-        plain = network(ids, lengths)
-    before = prefix_words(network)
-    real += len(before)
-    layers = len(network.body.blocks)
-    visible = open_keys(network, torch.tensor([real]), time + len(before), layers)[:, 0]  # layer query key
-    weights = maps[:, 0]  # layer head query key
-    sums = not any(part.overrides(hook) for part in network.body.listed_parts() for hook in OTHER_WEIGHTS)
-    checks = (*check_maps(weights, visible, real, network.body.causal, sums), check_outputs(plain, captured))
-    weights, visible = (weights * visible[:, None])[:, :, :real, :real], visible[:, :real, :real]
+    """Maps of one text; zero where nothing may be attended to."""
+    model = network if isinstance(network, ExternalModel) else network.body
+    length = model.length if isinstance(model, ExternalModel) else model.shape.length
+    encoded, before = model_input(tokenizer, text, length), prefix_words(network)
+    lengths = torch.tensor([len(encoded.ids)])
+    weights = maps_in(network, torch.from_numpy(encoded.ids)[None], lengths)[:, 0]  # layer head query key
     words = (*before, *tokenizer.words(encoded.ids))
-    return AttentionMaps(
-        words, weights, visible, network.body.causal, len(before), length, encoded.cut, encoded.unknown, checks
-    )
-
-
-def capture_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:
-    """(the network's output while it is captured, maps [layer batch head query key])"""
-    with scoring(network), capture(network) as seen:
-        output = network(ids, lengths)
-    maps = [seen[f"body.blocks.{layer}.attention.maps"] for layer in range(len(network.body.blocks))]
-    return output, np.stack([of_layer.numpy() for of_layer in maps])
+    visible = open_keys(network, lengths + len(before), len(words), len(weights))[:, 0]  # layer query key
+    weights = weights * visible[:, None]
+    return AttentionMaps(words, weights, visible, model.causal, len(before), length, encoded.cut, encoded.unknown)
 
 
 def maps_in(network: Network, ids: Tensor, lengths: Tensor) -> np.ndarray:
     """Maps of texts [layer batch head query key]; of a user's own network, texts of one length."""
     if not isinstance(network, ExternalModel):
-        return capture_maps(network, ids, lengths)[1]
+        with scoring(network), capture(network) as seen:
+            network(ids, lengths)
+        maps = [seen[f"body.blocks.{layer}.attention.maps"] for layer in range(len(network.body.blocks))]
+        return np.stack([of_layer.numpy() for of_layer in maps])
     with scoring(network):
         given = network.attention_maps(ids)
     shapes = [list(maps.shape) for maps in given]
@@ -230,43 +187,6 @@ def open_keys(network: Network, real: Tensor, time: int, layers: int) -> np.ndar
             seen = seen if mask is None else seen & mask
         found.append(seen.numpy())
     return np.stack(found)
-
-
-def check_maps(
-    weights: np.ndarray, visible: np.ndarray, real: int, causal: bool, sums: bool = True
-) -> tuple[Check, ...]:
-    """The attention weights of a real query sum to one (`sums`: no part has replaced softmax), and none of them is on a
-    hidden key."""
-    rows = weights[:, :, :real]  # layer head query key
-    sees = np.broadcast_to(visible[:, None, :real].any(-1), rows.shape[:-1])  # a row with no visible key is zeros
-    gaps = np.abs(rows.sum(-1, dtype=np.float64) - 1)[sees]
-    time = rows.shape[-1]
-    keys = np.arange(time)
-    ahead = (keys > np.arange(real)[:, None]) & (keys < real)  # query key
-    forbidden = ~visible[:, None, :real] & (keys < real) & ~(ahead & causal)
-    meaning = "largest distance of a row's sum from 1"
-    checks = [Check("rows sum to one", most(gaps), SUM_TOLERANCE, meaning)] if sums else []
-    if time > real:
-        meaning = f"most weight on any of {time - real} padded positions"
-        checks.append(Check("nothing on padding", most(rows[..., real:]), 0.0, meaning))
-    if causal:
-        checks.append(Check("nothing on the future", most(rows * ahead), 0.0, "most weight on any later word"))
-    if forbidden.any():
-        checks.append(Check("nothing on what parts mask", most(rows * forbidden), 0.0, "most weight on a masked word"))
-    return tuple(checks)
-
-
-def check_outputs(plain: Tensor, captured: Tensor) -> Check:
-    """Watching changes no number; where the plain network runs the fused kernel, equal up to rounding."""
-    gap = float((plain - captured).abs().max())
-    how = "bitwise equal" if gap == 0 else "the fused kernel rounds differently"
-    scale = 1 + float(plain.abs().max())
-    meaning = f"captured versus plain outputs: {how}"
-    return Check("watching changes no number", gap, OUTPUT_TOLERANCE * scale, meaning)
-
-
-def most(weights: np.ndarray) -> float:
-    return float(np.abs(weights).max(initial=0.0))
 
 
 def initial_model(run: Run) -> tuple[Network, str]:

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from fairtrial.description import Description, Result, Row, Table, row
 from fairtrial.errors import BadInput
-from fairtrial.model.layers import FeedForward, capture
+from fairtrial.model.layers import capture
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import HOOKS, AttentionContext, Part, parts
 from fairtrial.recipe import PartChoice, Shape
@@ -36,6 +35,10 @@ CHANGES = {  # of hooks that show in attention
     "read": "what heads have summed is changed",
     "residual": "the residual stream is changed",
     "prefix": "vectors are put before the sentence",
+    "weigh": "weights are not a softmax of the scores",
+    "key_heads": "heads share keys and values",
+    "feed_forward": "the feed-forward layer is changed",
+    "arrange": "layers are arranged differently",
 }
 SEEN, POSITIONS = "what may be seen", "positions"
 GROUPS = {  # what a part changes, by the hooks that it overrides
@@ -58,10 +61,6 @@ HOW = {  # to read the plot of a hook
     "merge": "Row s, column h: how much head h contributes to slot s of the joined vector. A diagonal is plain"
     " concatenation.",
     "pool": "Column p: how much the token at position p contributes to the vector of the sentence.",
-    "weigh": "Row h: the weights that head h gives to keys whose scores rise from left to right.",
-    "feed_forward": "Row by row a vector grows from -3 to 3 times its length; columns: dimensions of what comes out.",
-    "arrange": "Row: who reads; column: what is read; the shade: how much of it.",
-    "key_heads": "Row h, column k: whether head h of queries uses head k of keys and values.",
 }
 PAPER = re.compile(r"https?://[^\s,;)]+")
 HEAD_DIM, LAYERS = 8, 2  # of plots: enough to see a pattern
@@ -245,50 +244,6 @@ def plot_allow(part: Part, context: AttentionContext) -> Picture:
     return Picture("what is visible", "query", "key", (panel("", allowed, future(context)),), yes_or_no=True)
 
 
-def plot_key_heads(part: Part, context: AttentionContext) -> Picture:
-    heads, shared = part.shape.heads, cast(int, part.key_heads())
-    size = heads // shared
-    uses = torch.arange(heads)[:, None] // size * size == torch.arange(heads)
-    what = "whose keys and values each head of queries uses"
-    return Picture(what, "head", "head of keys", (panel("", uses.float()),))
-
-
-def plot_weigh(part: Part, context: AttentionContext) -> Picture:
-    """The weights of one query whose keys have all scores from -4 to 4."""
-    scores = torch.linspace(-4, 4, len(context.keys)).expand(1, part.shape.heads, 1, -1)
-    last = AttentionContext(0, context.causal, context.queries[-1:], context.keys)
-    weights = part.weigh(scores, last)[0, :, 0]
-    return Picture("weights of keys whose scores rise from -4 to 4", "head", "key", (panel("", weights),))
-
-
-def plot_feed_forward(part: Part, context: AttentionContext) -> Picture:
-    own = FeedForward(part.shape)
-    with torch.no_grad():
-        for weight in own.parameters():
-            weight.copy_(noise(*weight.shape) / math.sqrt(weight.shape[-1]))
-        along = torch.linspace(-3, 3, len(context.queries))[:, None] * noise(part.shape.width)
-        given = part.feed_forward(along, own, 0)
-    what = "what the layer gives for one vector at many lengths"
-    return Picture(what, "length", "width", (panel("", given),))
-
-
-def plot_arrange(part: Part, context: AttentionContext) -> Picture:
-    """What each layer of a block reads, by gradients: the stream, attention's output, the feed-forward layer's."""
-    stream, *given = (torch.zeros(1, part.shape.width, requires_grad=True) for _ in range(3))
-    read: list[Tensor] = []
-
-    def layer(x: Tensor, given: Tensor) -> Tensor:
-        read.append(x)
-        return given
-
-    read.append(part.arrange(stream, partial(layer, given=given[0]), partial(layer, given=given[1]), 0))
-    rows = [torch.autograd.grad(x.sum(), (stream, *given), allow_unused=True, retain_graph=True) for x in read]
-    table = torch.tensor([[0.0 if grad is None else float(grad.mean()) for grad in row] for row in rows])
-    what = "what attention (0), the feed-forward layer (1) and the next block (2) read:\n"
-    what += "the stream (0), attention's output (1), the feed-forward layer's (2)"
-    return Picture(what, "reader", "read", (panel("", table),))
-
-
 def plot_merge(part: Part, context: AttentionContext) -> Picture:
     """How much each head contributes to each slot of the merged vector: the size of the gradient."""
     panels = []
@@ -335,10 +290,6 @@ PLOTS: dict[str, Callable[[Part, AttentionContext], Picture]] = {
     "allow": plot_allow,
     "merge": plot_merge,
     "pool": plot_pool,
-    "key_heads": plot_key_heads,
-    "weigh": plot_weigh,
-    "feed_forward": plot_feed_forward,
-    "arrange": plot_arrange,
 }
 
 

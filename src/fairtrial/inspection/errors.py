@@ -15,9 +15,8 @@ from fairtrial.errors import BadInput
 from fairtrial.formatting import MISSING, confusion_table, format_parts, percent
 from fairtrial.inspection.predictions import Names, log_odds
 from fairtrial.registry import did_you_mean
-from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import wilson
-from fairtrial.statistics.outcomes import confusion, macro_f1
+from fairtrial.statistics.outcomes import confusion, macro_f1, score_interval
 from fairtrial.training.scoring import log_probabilities
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import Run
@@ -28,20 +27,9 @@ Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class ConfidenceBin:
-    """Answers whose confidence is above `low` and at most `high`. An empty one has no means."""
-
-    low: float
-    high: float
-    items: int
-    confidence: float | None
-    accuracy: float | None
-    interval: Ends | None  # 95%
-
-
-@dataclass(frozen=True)
 class Calibration:
-    bins: tuple[ConfidenceBin, ...]
+    bins: int  # of equal width
+    points: tuple[ReliabilityPoint, ...]  # of those that are not empty
     expected_error: float  # ECE (Guo et al. 2017, https://arxiv.org/abs/1706.04599): mean |confidence - accuracy|
     worst_error: float
     overconfidence: float
@@ -50,28 +38,22 @@ class Calibration:
     def table(self) -> Table:
         """The reliability curve: where confidence and accuracy differ, the model misjudges itself."""
         rows = []
-        for each in self.bins:
-            if each.confidence is not None and each.accuracy is not None:
-                right, at = round(BAR * each.accuracy), min(BAR - 1, int(BAR * each.confidence))
-                bar = "█" * right + "·" * (BAR - right)
-                span, bar = f"{each.low:.0%} to {each.high:.0%}", f"{bar[:at]}|{bar[at + 1 :]}"
-                rows.append(row(span, each.items, percent(each.confidence), percent(each.accuracy), bar))
+        for each in self.points:
+            right, at = round(BAR * each.accuracy), min(BAR - 1, int(BAR * each.confidence))
+            bar = "█" * right + "·" * (BAR - right)
+            bar = f"{bar[:at]}|{bar[at + 1 :]}"
+            rows.append(row(percent(each.confidence), each.items, percent(each.accuracy), bar))
         sure = "overconfident" if self.overconfidence > 0 else "underconfident"
         note = (
             "Bars: share right; the stroke is the mean confidence, where a bar should end."
-            f" Expected calibration error (ECE, {len(self.bins)} bins of equal width) {self.expected_error:.3f};"
+            f" Expected calibration error (ECE, {self.bins} bins of equal width) {self.expected_error:.3f};"
             f" worst bin {self.worst_error:.3f}; Brier score {self.brier:.3f}."
             f" On average the model is {sure} by {abs(self.overconfidence):.1%}."
         )
-        return Table("calibration", ("confidence", "items", "mean", "right", "reliability"), tuple(rows), note)
+        return Table("calibration", ("mean confidence", "items", "right", "reliability"), tuple(rows), note)
 
     def chart(self, test: str) -> ReliabilityChart:
-        points = tuple(
-            ReliabilityPoint(each.items, each.confidence, each.accuracy, *each.interval)
-            for each in self.bins
-            if each.confidence is not None and each.accuracy is not None and each.interval is not None
-        )
-        return ReliabilityChart(f"Share right over confidence on {test}", points)
+        return ReliabilityChart(f"Share right over confidence on {test}", self.points)
 
 
 @dataclass(frozen=True)
@@ -192,19 +174,16 @@ def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> Calibrat
     shares = np.exp(log_p)
     confidence, right = shares.max(1), shares.argmax(1) == labels
     index = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)  # a bin includes its upper end
-    filled, gaps = [], []
-    for number in range(bins):
+    points = []
+    for number in np.unique(index):
         sure, hits = confidence[index == number], right[index == number]
-        ends = number / bins, (number + 1) / bins
-        if not len(hits):
-            filled.append(ConfidenceBin(*ends, 0, None, None, None))
-            continue
-        mean, accuracy = float(sure.mean()), float(hits.mean())
-        filled.append(ConfidenceBin(*ends, len(hits), mean, accuracy, wilson(accuracy, len(hits))))
-        gaps.append((abs(mean - accuracy), len(hits)))
+        accuracy = float(hits.mean())
+        points.append(ReliabilityPoint(len(hits), float(sure.mean()), accuracy, *wilson(accuracy, len(hits))))
+    gaps = [(abs(each.confidence - each.accuracy), each.items) for each in points]
     truth = np.eye(log_p.shape[1])[labels]
     return Calibration(
-        tuple(filled),
+        bins,
+        tuple(points),
         expected_error=float(sum(gap * items for gap, items in gaps) / len(labels)),
         worst_error=float(max(gap for gap, _ in gaps)),
         overconfidence=float(confidence.mean() - right.mean()),

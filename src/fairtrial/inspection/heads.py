@@ -21,8 +21,8 @@ from fairtrial.inspection.text import OnProgress, no_progress
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.part import AttentionContext, Part
 from fairtrial.recipe import Shape
-from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import paired_change
+from fairtrial.statistics.outcomes import score_interval
 from fairtrial.training.scoring import Score, score_lm
 from fairtrial.training.tasks import LanguageTask, Task
 

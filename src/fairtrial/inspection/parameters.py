@@ -27,7 +27,7 @@ from fairtrial.plugins import load_code
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.checkpoint import open_encoder, with_encoder
 from fairtrial.recipe import Recipe, with_length
-from fairtrial.stored_study import ParameterRow
+from fairtrial.stored import ParameterRow
 from fairtrial.training.scoring import scoring
 from fairtrial.training.tasks import Network, build_network
 

@@ -1,10 +1,7 @@
-"""A classifier's predictions for texts, and the attribution of each prediction to the words of the text.
+"""A classifier's predictions for texts, and what each word of a text adds to its prediction: leave-one-out.
 
-Two attribution methods, which measure different things and need not agree. Both explain the log-odds of the predicted
-class, log p / (1 - p), in nats, since a probability near one would hide every change. *Gradient x input*: the effect of
-a word's vector, to first order (Simonyan et al. 2013, https://arxiv.org/abs/1312.6034, times the input).
-*Leave-one-out*: how much the log-odds fall when the word is removed. Above zero a word supports the prediction, below
-zero it opposes it."""
+The log-odds of the predicted class, log p / (1 - p), in nats, with all words and without one: a probability near one
+would hide every change. Above zero a word supports the prediction, below zero it opposes it."""
 
 from __future__ import annotations
 
@@ -16,16 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairtrial.data.batches import padded
-from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.description import BarChart, Description, Result, Table
 from fairtrial.description import row as as_cells
-from fairtrial.errors import BadInput
 from fairtrial.inspection.text import OnProgress, encode_texts, no_progress, unknown_notice
-from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier
 from fairtrial.report.plots import draw
-from fairtrial.training.scoring import ROWS, log_probabilities, scoring
+from fairtrial.training.scoring import log_probabilities
 from fairtrial.trial import Run
 
 if TYPE_CHECKING:
@@ -56,7 +49,6 @@ class Attribution:
     """One value for each token, in nats of log-odds of the predicted class."""
 
     words: tuple[str, ...]
-    gradient_times_input: np.ndarray
     leave_one_out: np.ndarray
 
 
@@ -98,10 +90,10 @@ class Predictions(Result):
 
     def _words(self, text: int) -> Table:
         each = self.attributions[text]
-        words = zip(each.words, each.gradient_times_input, each.leave_one_out, strict=True)
-        rows = tuple(as_cells(word, f"{one:+.3f}", f"{two:+.3f}") for word, one, two in words)
+        words = zip(each.words, each.leave_one_out, strict=True)
+        rows = tuple(as_cells(word, f"{nats:+.3f}") for word, nats in words)
         title = f"how much each word supports {self.guesses[text]!r} (log-odds, nats)"
-        return Table(title, ("word", "gradient x input", "leave-one-out"), rows)
+        return Table(title, ("word", "leave-one-out"), rows)
 
     def _chart(self, text: int) -> BarChart:
         """The probabilities of one of the texts; or, where they were asked for, what its words add."""
@@ -135,7 +127,6 @@ class Predictions(Result):
                 words = self.attributions[at]
                 plain[-1] |= {
                     "words": words.words,
-                    "gradient_times_input": words.gradient_times_input.tolist(),
                     "leave_one_out": words.leave_one_out.tolist(),
                 }
         return plain
@@ -163,7 +154,14 @@ def predict(
             text, cut = encoded[number], len(ids[number]) > len(rows[number])
             found.append(Prediction(text.text, rows[number], tuple(row.tolist()), text.unknown, cut))
         on_progress("reading", len(found), len(rows))
-    attributions = attribute(network, run.tokenizer, rows, [each.guess for each in found], on_progress) if words else []
+    attributions: list[Attribution] = []
+    if words:
+        nothing = run.tokenizer.pad if run.tokenizer.unknown is None else run.tokenizer.unknown
+        guesses = [each.guess for each in found]
+        falls = leave_one_out(network, rows, guesses, run.tokenizer.pad, nothing, on_progress)
+        attributions = [
+            Attribution(tuple(run.tokenizer.words(row)), fall) for row, fall in zip(rows, falls, strict=True)
+        ]
     notices = [unknown_notice(run.tokenizer, encoded)]
     if shortened := [str(number) for number, each in enumerate(found, 1) if each.cut]:
         numbers = ", ".join(shortened[:8]) + ", ..." * (len(shortened) > 8)
@@ -172,55 +170,12 @@ def predict(
     return Predictions(labels, found, attributions, tuple(filter(None, notices)))
 
 
-def attribute(
-    network: Classifier, tokenizer: Tokenizer, rows: Rows, classes: Sequence[int], on_progress: OnProgress
-) -> list[Attribution]:
-    """The attribution of one class of each row to its tokens."""
-    nothing = tokenizer.unknown if tokenizer.unknown is not None else tokenizer.pad
-    gradients = gradient_times_input(network, rows, classes, tokenizer.pad)
-    falls = leave_one_out(network, rows, classes, tokenizer.pad, nothing, on_progress)
-    words = [tuple(tokenizer.words(row)) for row in rows]
-    return [Attribution(*values) for values in zip(words, gradients, falls, strict=True)]
-
-
 def log_odds(log_p: Tensor, classes: Tensor) -> Tensor:
     """log p / (1 - p) of one class of each row: [row class], [row] -> [row]"""
     if log_p.shape[1] == 1:  # there is no other class
         return log_p[:, 0]
     others = log_p.scatter(1, classes[:, None], -torch.inf).logsumexp(1)
     return log_p.gather(1, classes[:, None])[:, 0] - others
-
-
-def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int], pad: int) -> list[np.ndarray]:
-    """For each token of each row: d log-odds(class) / d vector, times the vector, summed over its width. A user's own
-    network, which may take no padding, reads each row alone."""
-    vectors: list[Tensor] = []
-
-    def keep(module: object, inputs: object, output: Tensor) -> Tensor:
-        vectors.append(output.detach().requires_grad_())  # a leaf of its own, whatever is frozen below it
-        return vectors[-1]
-
-    external = isinstance(network, ExternalModel)
-    embedding = network.embedding() if isinstance(network, ExternalModel) else network.body.tokens
-    if embedding is None:
-        hint = 'declare "embedding" (see docs/own-model.md), or leave out --words'
-        raise BadInput("words can be attributed only where the token embedding is known", hint)
-    at_once = 1 if external else ROWS
-    handle = embedding.register_forward_hook(keep)
-    found: list[np.ndarray] = []
-    try:
-        with scoring(network), torch.enable_grad():
-            for begin in range(0, len(rows), at_once):
-                chunk = rows[begin : begin + at_once]
-                ids, lengths = padded(chunk, pad)
-                log_p = network(torch.from_numpy(ids), torch.from_numpy(lengths)).log_softmax(-1)
-                answers = torch.tensor(classes[begin : begin + len(chunk)])
-                (gradient,) = torch.autograd.grad(log_odds(log_p, answers).sum(), vectors[-1])
-                values = (gradient * vectors.pop()).sum(-1).detach().numpy().ravel()  # token, packed row after row
-                found += np.split(values.astype(np.float64), np.cumsum(lengths)[:-1])
-    finally:
-        handle.remove()
-    return found
 
 
 def leave_one_out(

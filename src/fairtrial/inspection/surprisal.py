@@ -43,17 +43,6 @@ if TYPE_CHECKING:
 TOKENS = 2048  # read at once
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
 INTERVALS = "95% intervals over documents, of this one seed."
-SAMPLES = {
-    "normal": "Thank you all for being here tonight, and God bless the United States of America.",
-    "weird": "Yesterday the quiet ladder sang blue arithmetic to the river",
-    "long": (
-        "When the old bridge was closed in the spring, the people of the town, who had crossed it every day to reach"
-        " their work, their schools and their church, and who had never asked who built it or what it would cost to"
-        " keep it standing, found that they had to walk an hour along the river to the next one, and it was on that"
-        " long walk, with neighbors they had not spoken to in years, that they first began to talk about what they"
-        " owed to those who had come before them and to those who would follow."
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -71,7 +60,6 @@ class Token:
 class TextSurprisal:
     text: str
     tokens: tuple[Token, ...]
-    name: str = ""  # of a sample
 
     @property
     def nll(self) -> float:
@@ -88,8 +76,7 @@ class TextSurprisal:
 
     @property
     def shown(self) -> str:
-        perplexity = "no token is counted" if self.perplexity is None else f"perplexity {self.perplexity:,.1f}"
-        return f"{self.name}: {perplexity}" if self.name else perplexity
+        return "no token is counted" if self.perplexity is None else f"perplexity {self.perplexity:,.1f}"
 
     @property
     def shaded(self) -> ShadedText:
@@ -141,8 +128,7 @@ class Surprisal(Result):
 
     def _texts_table(self) -> Table:
         rows = [
-            row(text.name or text.text[:80], number(text.perplexity, ",.1f"), text.counted, f"{text.nll:.2f}")
-            for text in self.texts
+            row(text.text[:80], number(text.perplexity, ",.1f"), text.counted, f"{text.nll:.2f}") for text in self.texts
         ]
         totals = self.totals
         weighted, mean = (number(value, ",.1f") for value in (totals.token_weighted, totals.mean_of_sentences))
@@ -165,7 +151,7 @@ class Surprisal(Result):
             for each in text.tokens
         ]
         columns = ("token", "nats", "probability", "rank", "most probable", "its probability")
-        return Table("" if len(self.texts) == 1 else text.name or text.text[:80], columns, tuple(rows))
+        return Table("" if len(self.texts) == 1 else text.text[:80], columns, tuple(rows))
 
     def rows(self) -> list[dict[str, object]]:
         """One for each token."""
@@ -185,10 +171,8 @@ def number(value: float | None, form: str) -> str:
     return MISSING if value is None else format(value, form)
 
 
-def surprisal(
-    run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress, names: Sequence[str] = ()
-) -> Surprisal:
-    """Surprisal of each token of each text, by a trained language model. `names`: of the first texts."""
+def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress) -> Surprisal:
+    """Surprisal of each token of each text, by a trained language model."""
     tokenizer, length = run.tokenizer, run.recipe.shape.length
     encoded = encode_texts(tokenizer, texts)
     marks = [[mark] if mark is not None else [] for mark in (tokenizer.start, tokenizer.stop)]
@@ -203,10 +187,9 @@ def surprisal(
             numbers[window.sequence][window.counted + 1 : window.end + 1] = own
         done += len(windows)
         on_progress("reading", done, len(all_windows))
-    named = [*names, *[""] * (len(encoded) - len(names))]
     found = [
-        TextSurprisal(text.text, tuple(tokens_of(text, row, own, tokenizer)), name)
-        for text, row, own, name in zip(encoded, rows, numbers, named, strict=True)
+        TextSurprisal(text.text, tuple(tokens_of(text, row, own, tokenizer)))
+        for text, row, own in zip(encoded, rows, numbers, strict=True)
     ]
     notices = [unknown_notice(tokenizer, encoded)]
     if max(len(text.ids) for text in encoded) > length:

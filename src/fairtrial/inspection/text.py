@@ -46,23 +46,14 @@ def encode_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> list[EncodedText
 def encode_text(tokenizer: Tokenizer, text: str) -> Tokens:
     """Split as the training text was: where documents were sentences, a user's text is split into sentences, too,
     because the word splitter separates a period from its word at the end of a document only."""
-    as_one = _tokens(tokenizer, text)
-    if tokenizer.facts.get("kind") != "word":
-        return as_one
-    by_sentences = tokenizer.facts.get("by_sentences")  # older records lack this entry: fewer unknown words decide
-    split = None if by_sentences is False else _by_sentences(tokenizer, text)
-    if split is None or (by_sentences is None and _unknown(tokenizer, split) >= _unknown(tokenizer, as_one)):
-        return as_one
-    return split
+    apart = tokenizer.facts.get("kind") == "word" and tokenizer.facts.get("by_sentences", True)
+    split = _by_sentences(tokenizer, text) if apart else None
+    return _tokens(tokenizer, text) if split is None else split
 
 
 def _tokens(tokenizer: Tokenizer, text: str, at: int = 0) -> Tokens:
     coded = tokenizer.inner.encode(text, add_special_tokens=False)
     return [(id_, (at + begin, at + end)) for id_, (begin, end) in zip(coded.ids, coded.offsets, strict=True)]
-
-
-def _unknown(tokenizer: Tokenizer, tokens: Tokens) -> int:
-    return sum(id_ == tokenizer.unknown for id_, _ in tokens)
 
 
 def _by_sentences(tokenizer: Tokenizer, text: str) -> Tokens | None:

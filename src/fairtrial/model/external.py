@@ -1,5 +1,6 @@
 """A network of the user's own: `build(vocabulary, length, classes, seed) -> nn.Module`, called `model(ids, mask=None)`.
-It gives logits as a tensor, as `.logits` or inside a tuple; what else it can do it declares, or its signature says."""
+It gives logits as a tensor, as `.logits` or inside a tuple, a dict or an object; what else it can do it declares, or
+its signature says."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fairtrial.errors import BadInput
+from fairtrial.errors import BadInput, message_of
 from fairtrial.model.layers import own_rng
 from fairtrial.recipe import Shape
 from fairtrial.registry import Registry, did_you_mean
@@ -31,7 +32,18 @@ KINDS = {"causal": "lm", "classifier": "classify"}  # what a network is -> the t
 PADS = ("right", "left", "both", "none")
 MASKS = {"mask": torch.bool, "attention_mask": torch.long}  # keyword -> type; 1 or True: a real token
 POSITIONS = "position_ids"
-CACHES = ("cache", "past_key_values", "cache_params")
+CACHES = (
+    "cache",
+    "past_key_values",
+    "cache_params",
+    "kv_cache",
+    "past_key_value",
+    "past_kv",
+    "past",
+    "state",
+    "states",
+)
+GIVEN_BACK = (*CACHES, "present", "presents", "new_cache", "next_cache", "new_state")  # names of a cache in an output
 CONTRACT = "the contract: model(ids [batch, time], mask=None) -> logits"
 
 Builder = Callable[..., nn.Module]
@@ -125,6 +137,7 @@ class ExternalModel(nn.Module):
             raise BadInput(f"{name} declares pads = {pads!r}, and its forward takes no mask", CONTRACT)
         cache = said.cache or next((each for each in CACHES if each in self.takes), "none")
         self.declared = replace(said, pads=pads, cache=cache if self.causal else "none")
+        self.pads_assumed = bool(self.mask_name) and not said.pads  # nobody said on which side padding stands
         for method in filter(None, (said.loss, said.optimizer)):
             if not callable(getattr(model, method, None)):
                 raise BadInput(f"{name} declares {method!r}, and has no method of that name")
@@ -234,7 +247,10 @@ class ExternalModel(nn.Module):
                 given[POSITIONS] = every[:, -ids.shape[1] :]
         output = self.call(ids, given)
         logits = self.find_logits(output, ids, given)
-        cache.state = getattr(output, self.declared.cache, None)
+        named = named_values(output)
+        cache.state = next(
+            (named[each] for each in (self.declared.cache, *GIVEN_BACK) if named.get(each) is not None), None
+        )
         if cache.state is None and isinstance(output, tuple | list):
             cache.state = next((each for each in output if each is not None and each is not logits), None)
         if cache.state is None:
@@ -392,15 +408,23 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def tensors_in(output: object) -> Iterator[Tensor]:
-    """Tensors that may be logits: what is called so first, then those of a tuple or a dict in order."""
+    """Tensors that may be logits: what is called so first, then those of a tuple, a dict or an object in order."""
     if isinstance(output, Tensor):
         yield output
         return
-    named = getattr(output, "logits", None)
-    if isinstance(named, Tensor):
-        yield named
-    values = output.values() if isinstance(output, Mapping) else output if isinstance(output, tuple | list) else ()
-    yield from (each for each in values if isinstance(each, Tensor))
+    named = named_values(output)
+    values = output if isinstance(output, tuple | list) else named.values()
+    yield from (each for each in (named.get("logits"), *values) if isinstance(each, Tensor))
+
+
+def named_values(output: object) -> dict[str, Any]:
+    """What an output has under a name: a dict, a named tuple, a dataclass or any object."""
+    if isinstance(output, Mapping):
+        return {str(name): each for name, each in output.items()}
+    names: Any = (
+        getattr(output, "_fields", None) or getattr(output, "__dict__", None) or getattr(output, "__slots__", ())
+    )
+    return {name: getattr(output, name, None) for name in names}
 
 
 def real_tokens(ids: Tensor, lengths: Tensor) -> Tensor:
@@ -449,7 +473,7 @@ def spoken(value: object, *, typed: bool = False) -> str:
 
 def format_error(error: Exception) -> str:
     """`IndexError: index out of range in self (my_model.py:12)`: the last line of the user's own."""
-    first = next(iter(str(error).strip().splitlines()), "no message")
+    first = message_of(error)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not is_library_file(Path(frame.filename))]
     where = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""

@@ -53,6 +53,13 @@ class Dropout(nn.Module):
         return x * dropout_mask(x, self.share, self.generator)
 
 
+class WordDropout(Dropout):
+    """Drops whole vectors: a token's embedding is there or not. [token width]"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * dropout_mask(x[:, :1], self.share, self.generator) if self.drops else x
+
+
 def dropout_mask(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """What dropout multiplies with. Drawn on the CPU, whatever device computes: the same is dropped everywhere."""
     kept = torch.empty(x.shape, dtype=torch.promote_types(x.dtype, torch.float32))
@@ -85,16 +92,15 @@ def own_rng(seed: int | None = None) -> Iterator[None]:
 
 
 class HookPoint(nn.Module):
-    """An identity that shows its input to whoever captures it."""
+    """An identity that shows its input to whoever captures it, who may put something else in its place."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.on_capture: Callable[[Tensor], None] | None = None
+        self.on_capture: Callable[[Tensor], Tensor | None] | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.on_capture is not None:
-            self.on_capture(x)
-        return x
+        changed = None if self.on_capture is None else self.on_capture(x)
+        return x if changed is None else changed
 
 
 @contextmanager

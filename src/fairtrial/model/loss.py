@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fairtrial.model.layers import Dropout
+
 CHUNK = 128  # rows of a buffer; 64 to 256 measured alike, 512 is slower
 TINY = 1e-30  # a probability below this is computed from its logit, as it may have underflowed
 
@@ -99,6 +101,31 @@ class VocabularyLoss(torch.autograd.Function):
         if received[0] != 1:  # the usual case, loss.backward(), needs no further pass
             gradients = tuple(None if gradient is None else gradient * received[0] for gradient in gradients)
         return *gradients, *[None] * 4
+
+
+class SampledWords(Dropout):
+    """Words that stand for the whole vocabulary in one step of training, drawn from the frequencies of the text. Scores
+    never use it. What is drawn is a pure function of seed and step, as what is dropped."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.count, self.frequencies = 0, torch.empty(0)
+
+    def choose(self, count: int, frequencies: Tensor) -> None:
+        self.share, self.count, self.frequencies = 1.0, count, frequencies.double() / frequencies.sum()
+
+    def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+        """The nats of each target, estimated: what a drawn word adds to the sum of exponentials is divided by the
+        probability that it is drawn at all (Bengio and Senecal 2008). [token width], [entry width] -> [token]"""
+        drawn = torch.multinomial(self.frequencies, self.count, replacement=True, generator=self.generator).unique()
+        chance = -torch.expm1(self.count * torch.log1p(-self.frequencies[drawn]))
+        drawn, chance = drawn.to(hidden.device), chance.to(hidden.device, hidden.dtype)
+        logits = torch.addmm(-chance.log(), hidden, weight[drawn].t())  # token word
+        own = (hidden * weight[targets]).sum(1)
+        if bias is not None:
+            logits, own = logits + bias[drawn], own + bias[targets]
+        others = logits.masked_fill(drawn == targets[:, None], -torch.inf)
+        return torch.cat((own[:, None], others), 1).logsumexp(1) - own
 
 
 def widest(x: Tensor) -> torch.dtype:

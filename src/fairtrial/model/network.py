@@ -14,8 +14,8 @@ from torch.nn.functional import cross_entropy, gelu, pad
 from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import EAGER, Attention, ForwardContext, KVCache, Layout
-from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, own_rng
-from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats, widest
+from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, WordDropout, own_rng
+from fairtrial.model.loss import SampledWords, Scratch, VocabularyLoss, vocabulary_nats, widest
 from fairtrial.model.part import SMALL_INIT, Part, build_parts, find_override, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.rng import seed_for
@@ -116,7 +116,7 @@ class Body(nn.Module):
         self.shape, self.causal = shape, causal
         self.tokens = nn.Embedding(vocabulary, shape.width)
         self.parts = build_parts(choices, shape, seed, causal=causal)
-        self.dropout = Dropout(shape.dropout)
+        self.dropout, self.word_dropout = Dropout(shape.dropout), WordDropout(shape.embedding_dropout)
         kind = Block if shape.norm_place == "pre" else PostBlock
         sharer = find_override(self.listed_parts(), "key_heads")
         key_heads = None if sharer is None else sharer.key_heads()
@@ -136,7 +136,7 @@ class Body(nn.Module):
         if cache is not None and lengths is not None:
             raise BadInput("cached decoding takes rows of equal length")
         parts = self.listed_parts()
-        x = self.tokens(layout.pack(ids))
+        x = self.word_dropout(self.tokens(layout.pack(ids)))
         for part in parts:
             x = part.embed(x, layout.positions)
         before = self.shape.norm_place == "post"
@@ -178,7 +178,7 @@ class Classifier(nn.Module):
             self.out = nn.Linear(shape.classifier_hidden, classes)
         chosen = shape.classifier_activation
         self.activation = ACTIVATIONS[shape.activation if chosen == "same" else chosen]
-        init_weights(self, shape.start, seed)
+        init_weights(self, shape, seed)
 
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
         """[batch time] -> logits [batch class]"""
@@ -207,8 +207,9 @@ class VocabularyModel(nn.Module):
         with own_rng():  # `init_weights` draws all weights again, by name
             self.body = Body(shape, choices, vocabulary, causal=self.causal, seed=seed)
             self.add_head(shape, vocabulary)
+        self.dropout, self.sampled = Dropout(shape.embedding_dropout), SampledWords()
         self.scratch = Scratch()
-        init_weights(self, shape.start, seed)
+        init_weights(self, shape, seed)
         if shape.tied:
             self.out.weight = self.body.tokens.weight
 
@@ -231,7 +232,7 @@ class VocabularyModel(nn.Module):
         chosen = (answers >= 0).nonzero()[:, 0]
         if len(chosen) < len(answers):
             x, answers = x.index_select(0, chosen), answers.index_select(0, chosen)
-        return self.read(x), answers
+        return self.dropout(self.read(x)), answers
 
     def logits_of(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and answers of the real tokens whose answer is not below 0 [answer entry], [answer]"""
@@ -242,6 +243,9 @@ class VocabularyModel(nn.Module):
         """(objective x scale, summed nats) over the answers"""
         x, targets = self.answered(ids, lengths, answers)
         with self.exactly(x):
+            if self.training and self.sampled.count:
+                nats = self.sampled.loss(x.to(self.out.weight.dtype), self.out.weight, self.out.bias, targets).sum()
+                return nats * scale, nats.detach().to(widest(nats))
             how = (targets, smoothing, scale, self.scratch)
             return VocabularyLoss.apply(x.to(self.out.weight.dtype), self.out.weight, self.out.bias, *how)
 
@@ -284,30 +288,55 @@ class MaskedModel(VocabularyModel):
         return self.norm(gelu(self.hidden(x)))
 
 
+EMBEDDING_INIT = 0.3  # of `scaled` embeddings that are not the output layer, too
+
+
 @torch.no_grad()
-def init_weights(network: nn.Module, how: str, seed: int) -> None:
+def init_weights(network: nn.Module, shape: Shape, seed: int) -> None:
     """Draw every embedding and linear layer, each parameter from a stream of its own name, so that variants at one seed
     share what they have in common. Norms and the bare parameters of parts stay as they were built."""
 
     def stream(name: str) -> torch.Generator:
         return torch.Generator().manual_seed(seed_for(seed, "init", name))
 
+    how, tied = shape.start, shape.tied and isinstance(network, VocabularyModel)
     for name, module in network.named_modules():
         if isinstance(module, nn.Embedding):
-            module.weight.normal_(0.0, 1.0 if how == "torch" else SMALL_INIT, generator=stream(f"{name}.weight"))
+            std = {"torch": 1.0, "small": SMALL_INIT, "scaled": SMALL_INIT if tied else EMBEDDING_INIT}[how]
+            module.weight.normal_(0.0, std, generator=stream(f"{name}.weight"))
         elif isinstance(module, nn.Linear):
             bound = 1 / math.sqrt(module.in_features)  # what torch.nn.Linear does, for weight and bias alike
+            std = scaled_std(name, bound, shape.layers) if how == "scaled" else SMALL_INIT
             rows = getattr(module, "rows", None)  # where heads share keys: which rows of the full layer these are
             for kind, parameter in module.named_parameters(recurse=False):
                 drawn = parameter if rows is None else parameter.new_empty(3 * module.in_features, *parameter.shape[1:])
                 if how == "torch":
                     drawn.uniform_(-bound, bound, generator=stream(f"{name}.{kind}"))
                 elif kind == "weight":
-                    drawn.normal_(0.0, SMALL_INIT, generator=stream(f"{name}.{kind}"))
+                    drawn.normal_(0.0, std, generator=stream(f"{name}.{kind}"))
                 else:
                     drawn.zero_()
                 if rows is not None:
                     parameter.copy_(drawn[rows])
+
+
+def scaled_std(name: str, bound: float, layers: int) -> float:
+    """Queries and keys of size 1 at any width, so that attention has a gradient from the first step: with 0.02 scores
+    are all alike in a narrow network, and AdamW leaves them so. What blocks add stays small beside the stream (GPT-2),
+    and the output layer begins near zero, so that its bias decides the first answers."""
+    if name == "out":
+        return SMALL_INIT
+    return bound / math.sqrt(2 * layers) if name.endswith(("attention.out", "feed_forward.down")) else bound
+
+
+@torch.no_grad()
+def start_at_frequencies(network: nn.Module, counts: Tensor) -> None:
+    """Before the first step the network answers with the frequencies of the training set's answers [answer]: training
+    begins where a unigram model ends."""
+    out = cast(nn.Linear, network.out)
+    if out.bias is not None:
+        smoothed = counts.double() + 0.5
+        out.bias.copy_((smoothed / smoothed.sum()).log())
 
 
 def count_parameters(network: nn.Module) -> int:

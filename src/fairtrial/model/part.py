@@ -69,7 +69,7 @@ class PartType(type):
 class Part(nn.Module, metaclass=PartType):
     """One architecture idea. Options are keyword arguments of `__init__`, whose first argument is the network's shape.
 
-    A part may claim what the passport then checks: `sees_order` (it tells positions apart) and `relative` (in
+    A part may claim what the leak audit then checks: `sees_order` (it tells positions apart) and `relative` (in
     attention, positions matter by their distances alone). Where it makes no sense it says why: `excludes` (in a recipe
     with another part that overrides the method) and `decoder_only` (in an encoder).
 
@@ -257,6 +257,7 @@ HOOKS = tuple(
     "feed_forward residual pool".split()
 )
 EXCLUSIVE = ("key_heads", "features", "weigh", "mix", "merge", "feed_forward", "arrange", "pool")
+OUTSIDE_ATTENTION = {"feed_forward", "arrange", "residual", "pool", "prefix"}
 ENCODER_ONLY = {"prefix", "pool"}  # what a language model never calls
 OTHER_WEIGHTS = ("weigh", "mix")  # overridden: the weights of a query need not sum to one
 

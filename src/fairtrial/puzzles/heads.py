@@ -1,4 +1,4 @@
-"""Attention heads whose weights are written by hand, in fairtrial's own network, checked on random sequences.
+"""Attention heads whose weights are written by hand, in fairtrial's own network.
 
 A token's vector has four slots: its word, its position (from the part `learned`), the previous word (written by the
 first layer of the induction network) and the answer. Word and position are one-hot, so a head's scores are two tables:
@@ -11,22 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.description import AttentionMap, Description, Result, Table, row
 from fairtrial.errors import BadInput
-from fairtrial.model import (
-    Attention,
-    AttentionContext,
-    ForwardContext,
-    LanguageModel,
-    Layout,
-    capture,
-)
-from fairtrial.puzzles.keys import Array
+from fairtrial.model import LanguageModel, capture
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import Registry
 from fairtrial.rng import generator_for
@@ -36,21 +27,6 @@ LATER = 10.0  # what each later position adds, so that the latest of several mat
 CERTAIN = 20.0  # the answer's logit
 START = 0  # the number of ^
 SHOWN = 20  # tokens of the sequence that is shown
-
-
-def attention_weights(keys: Array, queries: Array, scaled: bool) -> Array:
-    """Puzzles of one shape: keys [puzzle key width], queries [puzzle query width] -> weights [puzzle query key]"""
-    puzzles, count, width = keys.shape
-    # attention always divides by sqrt(width); a puzzle without it uses a longer query
-    asked = queries if scaled else queries * math.sqrt(width)
-    q, k = (torch.from_numpy(np.ascontiguousarray(each))[:, None] for each in (asked, keys))  # batch head time head_dim
-    forward = ForwardContext(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
-    context = AttentionContext(0, False, torch.arange(queries.shape[1]), forward.keys)
-    with torch.random.fork_rng(devices=[]):
-        attention = Attention(Shape(layers=1, heads=1, width=width), layer=0)
-    values = torch.eye(count, dtype=q.dtype).expand(puzzles, 1, count, count)  # so that what comes out is the weights
-    with torch.no_grad():
-        return attention.attend(q, k, values, forward, context, [])[:, 0].numpy()
 
 
 @dataclass(frozen=True)
@@ -84,10 +60,6 @@ def look_back(places: int) -> Tensor:
     return SURE * torch.diag(torch.ones(places - 1), -1)
 
 
-def look_first(places: int) -> Tensor:
-    return SURE * (torch.arange(places) == 0).float().expand(places, places).clone()
-
-
 def look_late(places: int) -> Tensor:
     """The later the better, and ^ before all."""
     keys = LATER * torch.arange(places, dtype=torch.float32)
@@ -95,16 +67,9 @@ def look_late(places: int) -> Tensor:
     return keys.expand(places, places).clone()
 
 
-def look_late_but_not_here(places: int) -> Tensor:
-    return look_late(places) - 4 * fallback(places) * torch.eye(places) * (torch.arange(places) > 0)
-
-
-def latest(words: list[int], place: int, shift: int, first: int) -> int:
-    """The latest key place from `first` on whose word, or the one `shift` places before it, is the query's; else 0."""
-    for key in range(first, 0, -1):
-        if words[key - shift] == words[place]:
-            return key
-    return 0
+def latest(words: list[int], place: int) -> int:
+    """The latest key place after a word that is the query's; else 0."""
+    return next((key for key in range(place, 0, -1) if words[key - 1] == words[place]), 0)
 
 
 DESIGNS: Registry[Design] = Registry("head")
@@ -118,22 +83,6 @@ for _design in (
         lambda words, place: max(place - 1, 0),
     ),
     Design(
-        "first token",
-        "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
-        (Head(look_first),),
-        False,
-        lambda words, place: 0,
-    ),
-    Design(
-        "same word before",
-        "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
-        "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
-        "token's own place counts against it, so that no token finds itself.",
-        (Head(look_late_but_not_here, match=True),),
-        True,
-        lambda words, place: latest(words, place, 0, place - 1),
-    ),
-    Design(
         "induction",
         "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
         "now knows the word before it. The second looks for a token whose word before is the query's own word, and "
@@ -141,7 +90,7 @@ for _design in (
         "so.",
         (Head(look_back, writes="before"), Head(look_late, match=True, reads="before")),
         True,
-        lambda words, place: latest(words, place, 1, place),
+        latest,
     ),
 ):
     DESIGNS.add(_design.name)(_design)
@@ -185,21 +134,6 @@ def put(table: Tensor, row: int, column: int, block: Tensor) -> None:
     table[row : row + block.shape[0], column : column + block.shape[1]] = block
 
 
-@dataclass(frozen=True)
-class Check:
-    """What a head did on random sequences. Every token of every sequence counts."""
-
-    tokens: int
-    right_words: float  # share of tokens where the network's greatest logit is the word that the right place holds
-    right_places: float  # share where the greatest weight of the last head is at the right place
-    mean_weight: float  # that the right place gets
-    least_weight: float
-
-    @property
-    def passed(self) -> bool:
-        return min(self.right_words, self.right_places, self.mean_weight) >= 0.99
-
-
 def random_words(design: Design, words: int, places: int, count: int, seed: int) -> Tensor:
     """Random sequences [sequence place]. Where ^ is used, it stands first and nowhere else."""
     rng = generator_for(seed, "puzzle words", design.name)
@@ -218,21 +152,9 @@ def run(network: LanguageModel, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
     return predicted, maps
 
 
-def check_head(name: str, network: LanguageModel, words: int, sequences: int = 200, seed: int = 0) -> Check:
-    design, places = DESIGNS.find(name), network.body.shape.length
-    ids = random_words(design, words, places, sequences, seed)
-    predicted, maps = run(network, ids)
-    right = np.array([[design.looks_at(row, place) for place in range(places)] for row in ids.tolist()])
-    place = torch.from_numpy(right)  # sequence query
-    weight = maps[-1].gather(-1, place[..., None])[..., 0]
-    right_words, right_places = predicted == ids.gather(1, place), maps[-1].argmax(-1) == place
-    words_share, places_share, mean = (float(each.float().mean()) for each in (right_words, right_places, weight))
-    return Check(ids.numel(), words_share, places_share, mean, float(weight.min()))
-
-
 @dataclass(frozen=True, repr=False)
 class HandmadeHead(Result):
-    """One network written by hand: a sequence it read, its maps, and its check on random sequences."""
+    """One network written by hand: a sequence it read, and its maps."""
 
     name: str
     story: str
@@ -242,16 +164,9 @@ class HandmadeHead(Result):
     right: list[int]  # where its last head should look, by place
     layers: int
     width: int
-    check: Check | None = None
 
     def describe(self) -> Description:
         sentences = [self.story, f"{self.layers} layers, one head each, width {self.width}."]
-        if check := self.check:
-            sentences.append(
-                f"Checked on {check.tokens:,} tokens of random sequences: the right word {check.right_words:.2%}, the"
-                f" right place {check.right_places:.2%}, weight on it {check.mean_weight:.4f} on average,"
-                f" {check.least_weight:.4f} at least: {'passed' if check.passed else 'FAILED'}."
-            )
         shown = zip(self.words, self.right, self.maps[-1], self.predicted, strict=True)
         rows = tuple(
             row(word, f"{self.words[right]} ({right})", f"{weights[right]:.0%}", said)
@@ -269,16 +184,15 @@ class HandmadeHead(Result):
         return Description(sentences, [table], self.name, charts)
 
     def to_json(self) -> dict[str, object]:
-        checked = {**asdict(self.check), "passed": self.check.passed} if self.check else None
-        return {**asdict(self), "head": self.name, "check": checked}
+        return {**asdict(self), "head": self.name}
 
 
-def head(name: str, words: int = 8, places: int = 24, sequences: int = 200, seed: int = 0) -> HandmadeHead:
-    """A small network whose attention head is written by hand, on a random sequence, and its check on many."""
+def head(name: str, words: int = 8, places: int = 24, seed: int = 0) -> HandmadeHead:
+    """A small network whose attention head is written by hand, on a random sequence."""
     design, network = DESIGNS.find(name), build_head(name, words, places)
     known = (["^"] if design.start_word else []) + [chr(ord("a") + number) for number in range(words)]
     ids = random_words(design, words, places, 1, seed)[0, :SHOWN]
-    return shown_head(design, network, ids, known, check_head(name, network, words, sequences, seed))
+    return shown_head(design, network, ids, known)
 
 
 def head_names() -> list[str]:
@@ -295,9 +209,7 @@ def read_sequence(name: str, words: list[str]) -> HandmadeHead:
     return shown_head(design, network, torch.tensor([known.index(word) for word in read]), known)
 
 
-def shown_head(
-    design: Design, network: LanguageModel, ids: Tensor, known: list[str], check: Check | None = None
-) -> HandmadeHead:
+def shown_head(design: Design, network: LanguageModel, ids: Tensor, known: list[str]) -> HandmadeHead:
     predicted, maps = run(network, ids[None])
     numbers, shape = ids.tolist(), network.body.shape
     return HandmadeHead(
@@ -309,5 +221,4 @@ def shown_head(
         [design.looks_at(numbers, place) for place in range(len(numbers))],
         shape.layers,
         shape.width,
-        check,
     )

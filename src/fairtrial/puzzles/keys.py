@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,21 +34,15 @@ class Goals:
     """How a puzzle is to be solved."""
 
     scale: bool = True  # scores are divided by the square root of the keys' width
-    norm: float | None = None  # greatest length of the query; the length of a key that replaces another
     precision: float = 0.999  # least share of its wanted weight that a wanted key gets
     names: Sequence[str] | None = None  # of the keys
 
     def __post_init__(self) -> None:
-        if self.norm is not None and not (math.isfinite(self.norm) and self.norm >= 0):
-            raise BadInput(f"norm must be finite and not negative, got {self.norm:g}", "--norm 5")
         if not 0 < self.precision <= 0.999999:
             raise BadInput(f"precision must be above 0 and at most 0.999999, got {self.precision:g}")
 
     def named(self, count: int) -> tuple[str, ...]:
         return tuple(f"key {place}" for place in range(count)) if self.names is None else tuple(self.names)
-
-    def without_norm(self) -> Goals:
-        return replace(self, norm=None)
 
 
 @dataclass(frozen=True)
@@ -110,28 +104,16 @@ def step_of(matrix: Array, slope: Array) -> Array:
     return np.asarray(step, dtype=np.float64)
 
 
-def as_keys(keys: ArrayLike, what: str = "keys") -> Array:
+def as_keys(keys: ArrayLike) -> Array:
     """A table of keys, one in each row, checked."""
-    table = _numbers(keys, what)
-    if table.ndim != 2 or not table.size:
-        raise BadInput(f"{what} are a table with one row per key, got shape {table.shape}")
-    return table
-
-
-def as_query(query: ArrayLike, width: int) -> Array:
-    vector = _numbers(query, "query").reshape(-1)
-    if len(vector) != width:
-        raise BadInput(f"the query has {len(vector)} numbers, the keys have {width}")
-    return vector
-
-
-def _numbers(numbers: ArrayLike, what: str) -> Array:
     try:
-        table = np.array(numbers, dtype=np.float64)
+        table = np.array(keys, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise BadInput(f"{what}: {error}", "give numbers, the same count in each row") from error
+        raise BadInput(f"keys: {error}", "give numbers, the same count in each row") from error
     if not np.isfinite(table).all():
-        raise BadInput(f"{what}: numbers must be finite")
+        raise BadInput("keys: numbers must be finite")
+    if table.ndim != 2 or not table.size:
+        raise BadInput(f"keys are a table with one row per key, got shape {table.shape}")
     return table
 
 

@@ -7,21 +7,19 @@ it: numbers c with sum c = 0 and sum c_i k_i = 0, so that every query gives sum 
 the softmax's denominator cancels), which the wanted weights violate.
 
 The best weights have the least Kullback-Leibler divergence from the wanted ones: sum_i t_i log softmax_i is concave in
-the query, so Newton's method finds the optimum. The shortest query of a precision p has w_i >= p t_i for every wanted
-key, which is convex in the query as well: Newton's method on a barrier. Least squares for desired scores is shown for
-comparison: it asks for too much, since scores may all shift and anything far below is low enough."""
+the query, so Newton's method finds the optimum."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairtrial.description import Description, Result
+from fairtrial.description import BarChart, Description, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.puzzles.keys import (
     ROUNDING,
@@ -40,45 +38,27 @@ from fairtrial.puzzles.keys import (
     spread_of,
     step_of,
 )
+from fairtrial.typed import unstructure
 
-GOALS = Goals()
 LEAST_PENALTY = 1e-11  # a penalty too weak to change a weight by more than rounding does
-FAR = 100.0  # least squares: desired score of a single wanted key, the others at 0
-NEAR = 3.0  # least squares: desired score of several wanted keys, the others at -3
 CLOSE = 1e-6  # in logarithms of weights: one part in a million
+BAR, MOST_ROWS = 30, 24  # letters of a bar; weights that are listed
 ZERO_WEIGHT = 1e-10  # rounding error of a zero weight
-
-
-def select_target(count: int, chosen: int) -> Array:
-    return mix_target(count, {chosen: 1.0})
-
-
-def average_target(count: int, chosen: Iterable[int]) -> Array:
-    places = list(chosen)
-    if not places:
-        raise BadInput("nothing to average", "name the keys: fairtrial puzzle average 0 1")
-    if len(set(places)) < len(places):
-        raise BadInput(f"a key is named twice in {places}", "use mix to give keys different weights")
-    return mix_target(count, dict.fromkeys(places, 1 / len(places)))
 
 
 def mix_target(count: int, shares: Mapping[int, float]) -> Array:
     """Shares must sum to one, so that a forgotten key is noticed."""
     target = np.zeros(count)
     for place, share in shares.items():
-        target[need_place(place, count)] = share
+        if not 0 <= place < count:
+            raise BadInput(f"there is no key {place}", f"the {count} keys are numbered 0 to {count - 1}")
+        target[place] = share
         if not (math.isfinite(share) and share > 0):
             raise BadInput(f"the weight of key {place} must be above 0 and at most 1, got {share:g}")
     total = float(target.sum())
     if abs(total - 1) > 1e-6:
         raise BadInput(f"the weights must sum to 1, got {total:g}")
     return target / total
-
-
-def need_place(place: int, count: int) -> int:
-    if not 0 <= place < count:
-        raise BadInput(f"there is no key {place}", f"the {count} keys are numbered 0 to {count - 1}")
-    return place
 
 
 def precision_of(weights: Array, target: Array) -> float:
@@ -88,47 +68,9 @@ def precision_of(weights: Array, target: Array) -> float:
     return float((weights[wanted] / target[wanted]).min())
 
 
-def misplaced(weights: Array, target: Array) -> float:
-    """The share of the attention that is in the wrong place (the total variation distance)."""
-    return float(np.abs(weights - target).sum() / 2)
-
-
-def as_lists(values: Mapping[str, object]) -> dict[str, object]:
-    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Reached(Result):
-    """What was asked about keys, and what attention does."""
-
-    ask: str
-    keys: Array  # as given
-    names: tuple[str, ...]
-    scaled: bool
-    target: Array  # wanted weights
-    query: Array
-    weights: Array  # that attention gives
-    wanted_precision: float
-
-    @property
-    def precision(self) -> float:
-        return precision_of(self.weights, self.target)
-
-    @property
-    def error(self) -> float:
-        return misplaced(self.weights, self.target)
-
-    def values(self, **more: object) -> dict[str, object]:
-        """For JSON."""
-        about = {"ask": self.ask, "scaled": self.scaled, "keys": self.keys, "names": self.names, "query": self.query}
-        about |= {"wanted": self.target, "weights": self.weights, "precision": self.precision}
-        about |= {"wanted_precision": self.wanted_precision, "misplaced": self.error, **more}
-        return as_lists(about)
-
-
-def best_place(points: Array, target: Array, penalty: float = 0.0, start: Array | None = None) -> Array:
+def best_place(points: Array, target: Array, penalty: float = 0.0) -> Array:
     """The place that maximises sum_i t_i log softmax_i - penalty / 2 |place|^2."""
-    place = np.zeros(points.shape[1]) if start is None else start
+    place = np.zeros(points.shape[1])
     mean = target @ points
 
     def height(at: Array) -> float:
@@ -157,106 +99,6 @@ def gradient_and_hessian(points: Array, place: Array) -> tuple[Array, Array]:
     mean = weights @ points
     centred = points - mean
     return mean, centred.T @ (weights[:, None] * centred)
-
-
-def best_within(points: Array, target: Array, length: float) -> Array:
-    """The best place at most `length` from zero. Its penalty is found by Newton's method on 1 / |place|,
-    which is almost linear in the penalty (as in trust-region methods)."""
-    steepest = float(np.linalg.norm(target @ points - points.mean(0)))
-    if length == 0 or steepest < 1e-15:
-        return np.zeros(points.shape[1])
-    low, high = 0.0, max(steepest / length, 2 * LEAST_PENALTY)  # |place| <= steepest / penalty
-    penalty, place = high, best_place(points, target, high)
-    for _ in range(100):
-        norm = float(np.linalg.norm(place))
-        if abs(norm - length) <= 1e-8 * length or high - low <= 1e-13 * high:
-            break
-        if penalty == LEAST_PENALTY and norm < length:
-            break  # the best of all places is nearer than the length allows
-        low, high = (penalty, high) if norm > length else (low, penalty)
-        _, hessian = gradient_and_hessian(points, place)
-        shrink = float(place @ step_of(hessian + penalty * np.eye(len(place)), place)) / norm**3
-        penalty = penalty + (1 / length - 1 / norm) / shrink
-        if not low < penalty < high:
-            penalty = math.sqrt(max(low, LEAST_PENALTY) * high)
-        penalty = max(penalty, LEAST_PENALTY)
-        place = best_place(points, target, penalty, place)
-    norm = float(np.linalg.norm(place))
-    return place * min(1.0, length / norm) if norm else place
-
-
-def shortest(points: Array, target: Array, precision: float, start: Array) -> Array:
-    """`start` reaches more than the precision; the answer reaches it, and none shorter does (to 1e-6 of its length)."""
-    if (slack(points, target, precision, np.zeros(points.shape[1])) > 0).all():
-        return np.zeros(points.shape[1])
-    if not (slack(points, target, precision, start) > 0).all():
-        return start  # out of reach of what floats can tell
-    place, wanted = start, points[target > 0]
-    weight = len(wanted) / max(float(start @ start), 1e-12)
-    while True:
-        place = _settle(points, target, precision, place, weight, wanted)
-        if len(wanted) / weight < 1e-6 * float(place @ place):
-            return place
-        weight *= 20
-
-
-def slack(points: Array, target: Array, precision: float, place: Array) -> Array:
-    """How far each wanted key is above its minimum weight, in logarithms [wanted]."""
-    scores, wanted = points @ place, target > 0
-    return scores[wanted] - np.log(target[wanted]) - math.log(precision) - log_sum(scores)
-
-
-def _settle(points: Array, target: Array, precision: float, place: Array, weight: float, wanted: Array) -> Array:
-    """Newton's method on weight / 2 |place|^2 - sum log(room)."""
-
-    def cost(at: Array) -> float:
-        left = slack(points, target, precision, at)
-        return weight / 2 * float(at @ at) - float(np.log(left).sum()) if (left > 0).all() else math.inf
-
-    now = cost(place)
-    for _ in range(100):
-        left = slack(points, target, precision, place)
-        mean, hessian = gradient_and_hessian(points, place)
-        steep = (mean - wanted) / left[:, None]  # wanted rank
-        gradient = weight * place + steep.sum(0)
-        curvature = weight * np.eye(len(place)) + steep.T @ steep + hessian * float((1 / left).sum())
-        step = -step_of(curvature, gradient)
-        gain = -float(gradient @ step)
-        if gain < 1e-9:
-            break
-        size = 1.0
-        while (then := cost(place + size * step)) > now - 1e-4 * size * gain and size > 1e-12:
-            size /= 2
-        if then >= now:
-            break
-        place, now = place + size * step, then
-    return place
-
-
-@dataclass(frozen=True)
-class LeastSquares:
-    scores: Array  # desired
-    query: Array
-    weights: Array
-    error: float  # share of the attention in the wrong place
-
-
-def desired_scores(target: Array) -> Array:
-    wanted = target > 0
-    if np.ptp(target) < 1e-12:
-        return np.zeros(len(target))
-    if wanted.sum() == 1:
-        return np.where(wanted, FAR, 0.0)
-    scores = np.full(len(target), -NEAR)
-    scores[wanted] = NEAR + np.log(target[wanted] / target.max())
-    return scores
-
-
-def least_squares(keys: Array, target: Array, factor: float, scores: Array | None = None) -> LeastSquares:
-    desired = desired_scores(target) if scores is None else scores
-    query = np.asarray(np.linalg.lstsq(factor * keys, desired, rcond=None)[0], dtype=np.float64)
-    weights = softmax(factor * keys @ query)
-    return LeastSquares(desired, query, weights, misplaced(weights, target))
 
 
 @dataclass(frozen=True)
@@ -350,15 +192,18 @@ def _scatter(numbers: Array, places: Places, count: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Answer(Reached):
-    """A query, what it does, and why nothing better is possible."""
+class Answer(Result):
+    """A query, what attention does with it, and why nothing better is possible."""
 
+    ask: str
+    keys: Array  # as given
+    goals: Goals
+    target: Array  # wanted weights
+    query: Array
+    weights: Array  # that attention gives
     certificate: Certificate
     nearest: Array  # the best weights of all: the wanted ones where they are possible
     exact: bool  # the query gives `nearest` itself, not only to the wanted precision
-    budget: float | None  # greatest length allowed
-    smallest_norm: float  # of a query that reaches the precision, towards `nearest`
-    least_squares: LeastSquares
 
     @property
     def possible(self) -> bool:
@@ -369,81 +214,83 @@ class Answer(Reached):
         return self.certificate.in_the_way(self.target)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return self.goals.named(len(self.keys))
+
+    @property
     def norm(self) -> float:
         return float(np.linalg.norm(self.query))
 
-    def describe(self) -> Description:
-        from fairtrial.puzzles.sentences import describe_answer
+    @property
+    def precision(self) -> float:
+        return precision_of(self.weights, self.target)
 
-        return describe_answer(self)
+    @property
+    def error(self) -> float:
+        """The share of the attention that is in the wrong place (the total variation distance)."""
+        return float(np.abs(self.weights - self.target).sum() / 2)
+
+    def describe(self) -> Description:
+        count, width = self.keys.shape
+        names, ask = self.names, self.ask[:80]
+        scale = f"scores divided by sqrt({width})" if self.goals.scale else "scores not scaled"
+        shown = list(zip(names, self.weights.tolist(), self.target.tolist(), strict=True))[:MOST_ROWS]
+        rows = tuple(row(name, f"{weight:.4f}", bar_of(weight), f"{share:.4g}") for name, weight, share in shown)
+        note = f"Precision {self.precision:.6f}; share of the attention in the wrong place {self.error:.6f}."
+        note += f" {count - MOST_ROWS} more keys are not shown." * (count > MOST_ROWS)
+        goal = "what is wanted" if self.possible else "these best weights"
+        how = "exact" if self.exact else f"just long enough for a precision of {self.goals.precision:g} towards {goal}"
+        query = f"The query {vector(self.query)} has length {round(self.norm, 12):.4g}, {how}."
+        why = why_possible(self) if self.possible else why_impossible(self)
+        about = f"{ask}: {count} keys of width {width}, {scale}."
+        chart = BarChart(ask, "weight", tuple((name, weight) for name, weight, _ in shown))
+        table = Table("", ("key", "weight", "", "wanted"), rows, note)
+        return Description([*why, query, about], [table], charts=[chart])
 
     def to_json(self) -> dict[str, object]:
-        squares = as_lists(vars(self.least_squares))
-        return self.values(
-            possible=self.possible,
-            in_the_way=self.in_the_way,
-            exact=self.exact,
-            query_length=self.norm,
-            length_allowed=self.budget,
-            smallest_length=self.smallest_norm,
-            best_weights=self.nearest,
-            certificate=as_lists(vars(self.certificate)),
-            least_squares=squares | {"misplaced": squares["error"]},
-        )
+        return {
+            "ask": self.ask,
+            "possible": self.possible,
+            "in_the_way": self.in_the_way,
+            "exact": self.exact,
+            "scaled": self.goals.scale,
+            "keys": self.keys.tolist(),
+            "names": self.names,
+            "wanted": self.target.tolist(),
+            "wanted_precision": self.goals.precision,
+            "query": self.query.tolist(),
+            "query_length": self.norm,
+            "weights": self.weights.tolist(),
+            "precision": self.precision,
+            "misplaced": self.error,
+            "best_weights": self.nearest.tolist(),
+            "certificate": unstructure(self.certificate, lambda array: np.asarray(array).tolist()),
+        }
 
 
-@dataclass(frozen=True, repr=False)
-class Answers(Result):
-    """The rows of a query matrix."""
-
-    answers: tuple[Answer, ...]
-
-    def __getitem__(self, row: int) -> Answer:
-        return self.answers[row]
-
-    def __len__(self) -> int:
-        return len(self.answers)
-
-    def describe(self) -> Description:
-        from fairtrial.puzzles.sentences import describe_identity
-
-        return describe_identity(self.answers)
-
-    def to_json(self) -> list[dict[str, object]]:
-        return [answer.to_json() for answer in self.answers]
-
-
-def solve(ask: str, keys: ArrayLike, target: Array, goals: Goals = GOALS, scores: Array | None = None) -> Answer:
-    """`scores`: what least squares aims at, instead of the usual."""
-    table, precision, norm = as_keys(keys), goals.precision, goals.norm
+def solve(ask: str, keys: ArrayLike, target: Array, goals: Goals) -> Answer:
+    table = as_keys(keys)
     for same in (SAME, ROUNDING):
         frame = Frame.of(table, goals.scale, same)
         certificate = certify(frame, target)
         nearest, base, face = nearest_possible(frame, target, certificate.possible)
-        least = shortest(frame.points, nearest, precision, precise_start(frame, nearest, precision, base, face))
-        reached = precision_of(softmax(frame.points @ least), nearest) > precision - 1e-6
-        if reached and certificate.holds(table, target):
+        place = base
+        if len(face) < len(target):
+            place = base + far_enough(frame, nearest, goals.precision, base, face)
+        query = frame.query(place)
+        weights = frame.weights(query)
+        if precision_of(weights, nearest) > goals.precision - 1e-6 and certificate.holds(table, target):
             break
-    place = base if len(face) == len(target) else least
-    if norm is not None:
-        place = best_within(frame.points, target, norm * frame.unit)
-    query = frame.query(place)
-    weights = frame.weights(query)
     return Answer(
         ask=ask,
         keys=table,
-        names=goals.named(len(table)),
-        scaled=goals.scale,
+        goals=goals,
         target=target,
-        wanted_precision=precision,
         query=query,
         weights=weights,
         certificate=certificate,
-        budget=norm,
         nearest=nearest,
-        exact=bool(misplaced(weights, nearest) < 1e-9),
-        smallest_norm=float(np.linalg.norm(frame.query(least))),
-        least_squares=least_squares(table, target, frame.factor, scores),
+        exact=len(face) == len(target),
     )
 
 
@@ -462,54 +309,121 @@ def nearest_possible(frame: Frame, target: Array, possible: bool) -> tuple[Array
     return _scatter(softmax(centred @ base), face, len(target)), base, face
 
 
-def precise_start(frame: Frame, nearest: Array, precision: float, base: Array, face: Places) -> Array:
-    """Far enough out in the face's direction to be more precise than asked."""
-    points, exposure = frame.points, expose(frame.points, face, frame.same)
-    if not len(exposure.others):
-        return base
-    best = base + exposure.direction
-    for doubling in range(1, 40):
-        if (worst := slack(points, nearest, precision, best).min()) > 0:
-            break
-        further = base + 2.0**doubling * exposure.direction
-        best = further if slack(points, nearest, precision, further).min() > worst else best
-    return best
+def far_enough(frame: Frame, nearest: Array, precision: float, base: Array, face: Places) -> Array:
+    """As far in the face's direction as the precision takes: there the keys of the face score alike, so that going on
+    leaves their proportions as they are, and all other keys behind."""
+    direction = expose(frame.points, face, frame.same).direction
+
+    def short(far: float) -> float:
+        return precision - precision_of(softmax(frame.points @ (base + far * direction)), nearest)
+
+    low, high = 0.0, 1.0
+    while short(high) > 0 and high < 2.0**40:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if short(middle) > 0 else (low, middle)
+    return high * direction
 
 
 def select(keys: ArrayLike, chosen: int, goals: Goals | None = None, **options: Any) -> Answer:
-    """A query that attends to one key alone. Options: the fields of `Goals` (scale, norm, precision, names)."""
-    table, goals = as_keys(keys), goals or Goals(**options)
-    target = select_target(len(table), chosen)
-    return solve(f"select {label(chosen, goals)}", table, target, goals)
+    """A query that attends to one key alone. Options: the fields of `Goals` (scale, precision, names)."""
+    return mixed("select", keys, {chosen: 1.0}, goals or Goals(**options))
 
 
-def identity(keys: ArrayLike, goals: Goals | None = None, **options: Any) -> Answers:
-    """A query for each key that attends to it alone: stacked, they map every position to itself."""
-    table, goals = as_keys(keys), goals or Goals(**options)
-    return Answers(tuple(select(table, chosen, goals) for chosen in range(len(table))))
-
-
-def average(
-    keys: ArrayLike,
-    chosen: Iterable[int],
-    goals: Goals | None = None,
-    *,
-    scores: Array | None = None,
-    **options: Any,
-) -> Answer:
-    """A query that attends to the chosen keys alike, and to no other. `scores`: what least squares aims at."""
-    table, places, goals = as_keys(keys), list(chosen), goals or Goals(**options)
-    target = average_target(len(table), places)
-    return solve("average " + " ".join(label(place, goals) for place in places), table, target, goals, scores)
+def average(keys: ArrayLike, chosen: Iterable[int], goals: Goals | None = None, **options: Any) -> Answer:
+    """A query that attends to the chosen keys alike, and to no other."""
+    places = list(chosen)
+    if not places:
+        raise BadInput("nothing to average", "name the keys: fairtrial puzzle average 0 1")
+    if len(set(places)) < len(places):
+        raise BadInput(f"a key is named twice in {places}", "use mix to give keys different weights")
+    return mixed("average", keys, dict.fromkeys(places, 1 / len(places)), goals or Goals(**options))
 
 
 def mix(keys: ArrayLike, shares: Mapping[int, float], goals: Goals | None = None, **options: Any) -> Answer:
     """A query with these weights: `mix(keys, {0: 0.5, 2: 0.3, 3: 0.2})`."""
-    table, goals = as_keys(keys), goals or Goals(**options)
-    target = mix_target(len(table), shares)
-    words = " ".join(f"{label(place, goals)}:{share:g}" for place, share in shares.items())
-    return solve(f"mix {words}", table, target, goals)
+    return mixed("mix", keys, shares, goals or Goals(**options))
 
 
-def label(place: int, goals: Goals) -> str:
-    return str(goals.names[place] if goals.names else place)
+def mixed(ask: str, keys: ArrayLike, shares: Mapping[int, float], goals: Goals) -> Answer:
+    table = as_keys(keys)
+    target, names = mix_target(len(table), shares), goals.named(len(table))
+    words = [f"{names[place]}:{share:g}" if ask == "mix" else names[place] for place, share in shares.items()]
+    return solve(f"{ask} {' '.join(words)}", table, target, goals)
+
+
+def bar_of(share: float) -> str:
+    return ("█" * round(BAR * share)).ljust(BAR, "·")
+
+
+def why_possible(answer: Answer) -> list[str]:
+    wanted, certificate = np.flatnonzero(answer.target > 0), answer.certificate
+    if len(wanted) == len(answer.target):
+        if np.ptp(answer.target) < 1e-12:
+            return ["Possible exactly. A query of zero scores every key equally, as wanted."]
+        return ["Possible exactly. The logarithms of the wanted weights, up to a constant, are scores of a query."]
+    who = listed([answer.names[place] for place in wanted])
+    lead, way = f"by {certificate.lead:.4g}", vector(certificate.direction)
+    reason = f"{who} is a corner of the keys' hull: in the direction {way} it leads all others {lead}."
+    if len(wanted) > 1:
+        reason = f"{who} are all the keys on one face of the keys' hull: in the direction {way} "
+        reason += f"they score equally and lead all others {lead}."
+    longer = "A longer query in this direction leaves the others further behind."
+    lines = [f"Possible to any precision. {reason}", longer]
+    if len(wanted) > 1 and np.ptp(answer.target[wanted]) > 1e-12:
+        lines.append(f"Their proportions come from this component of the query: {vector(certificate.base)}.")
+    return lines
+
+
+def why_impossible(answer: Answer) -> list[str]:
+    balance = answer.certificate.balance
+    assert balance is not None
+    names, target = answer.names, answer.target
+    carried = np.abs(balance) > 1e-10 * np.abs(balance).max()
+    left, right = np.where(carried & (balance > 0), balance, 0), np.where(carried & (balance < 0), -balance, 0)
+    left, right = left / (left.sum() or 1.0), right / (right.sum() or 1.0)
+    equation = f"{mixture(left, names)} = {mixture(right, names)}"
+    logs = f"{mixture(left, names, 'log w(', ')')} = {mixture(right, names, 'log w(', ')')}"
+    way = listed([names[place] for place in answer.in_the_way])
+    copies = (left > 0).sum() == 1 and (right > 0).sum() == 1
+    unwanted = bool((target[answer.in_the_way] == 0).all())
+    if copies and unwanted:
+        reason = [f"{way} is a copy of {mixture(right, names)}: every query scores both equally."]
+    elif unwanted:
+        reason = [
+            f"In the way: {way}. Since {equation} and scores are linear, no query raises one side without the other.",
+            f"For every query, {logs}. The wanted weights would make the left side minus infinity.",
+        ]
+    else:
+        sides = [float(side[target > 0] @ np.log(target[target > 0])) for side in (left, right)]
+        reason = [
+            f"{way} depend on each other: {equation}. So for every query, {logs}.",
+            f"The wanted weights give {sides[0]:.4g} on the left and {sides[1]:.4g} on the right.",
+        ]
+    best = greatest(answer.nearest, names)
+    return ["Impossible.", *reason, f"The best that queries can approach (least divergence): {best}."]
+
+
+def greatest(weights: Array, names: Sequence[str], most: int = 6) -> str:
+    """0.6 on key 1 and 0.4 on key 5"""
+    order = np.argsort(-weights, kind="stable")[:most]
+    return listed([f"{weights[place]:.4g} on {names[place]}" for place in order if weights[place] > 5e-5])
+
+
+def mixture(shares: Array, names: Sequence[str], before: str = "", after: str = "") -> str:
+    """0.4 key 1 + 0.6 key 5"""
+    parts = [(share, f"{before}{name}{after}") for share, name in zip(shares, names, strict=True) if share > 0]
+    terms = [part if share > 1 - 1e-9 else f"{share:.3g} {part}" for share, part in parts]
+    return " + ".join(terms[:8]) + (f" + {len(terms) - 8} more" if len(terms) > 8 else "")
+
+
+def listed(words: Sequence[str]) -> str:
+    """a, b and c"""
+    words = [*words[:8], f"{len(words) - 8} more"] if len(words) > 9 else list(words)
+    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
+
+
+def vector(numbers: Array | None) -> str:
+    shown = [] if numbers is None else [f"{number + 0.0:.4g}" for number in np.round(numbers, 10)]
+    return "[" + ", ".join(shown[:12]) + (f", ... {len(shown)} numbers]" if len(shown) > 12 else "]")

@@ -18,7 +18,7 @@ from fairtrial.disk import write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import write_recipe
 from fairtrial.record import Record
-from fairtrial.report.charts import svg
+from fairtrial.report.plots import svg
 from fairtrial.report.render import as_latex, as_markdown
 from fairtrial.stored import TrialInfo
 

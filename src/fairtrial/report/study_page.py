@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.description import (
-    MISSING,
     Cell,
     Chart,
     Curve,
@@ -21,13 +20,13 @@ from fairtrial.description import (
     row,
 )
 from fairtrial.finding import FAIL
-from fairtrial.formatting import decimals_for, few_digits, plain_number
+from fairtrial.formatting import few_digits
 from fairtrial.recipe import to_table, write_recipe
-from fairtrial.report.curves import curves_of, loss_curve, mean_curve
 from fairtrial.report.page import environment_line, render, write_page
-from fairtrial.report.study_files import StudyFiles
 from fairtrial.results import verdict_tables as tables
+from fairtrial.results.records import curves_of, loss_curve, mean_curve
 from fairtrial.results.sentences import best_of_sentence, counted
+from fairtrial.results.study import StudyFiles
 from fairtrial.results.values import Question, TaskVerdict, Verdict
 
 LOSS_POINTS = 60
@@ -40,7 +39,6 @@ TITLES = {  # of tables, as a page's reader knows them
     "versus_baselines": "Compared with what needs no transformer",
     "copies": "Contamination",
     "data_audit": "Audit of the data",
-    "learning": "Learning",
     "cost": "Cost",
     "audits": "Leak audits",
     "reuse": "Use of the test sets",
@@ -80,11 +78,9 @@ def study_page(study: StudyFiles) -> str:
 
 
 def describe_study(study: StudyFiles) -> Description:
-    """The verdict in sentences, every verdict in one small table, then each task."""
-    verdict = study.verdict
-    sections = [describe_task(study, name, task) for name, task in verdict.tasks.items()]
-    overview = glance(verdict)
-    return Description(verdict.text, [overview] if overview.rows else [], sections=sections)
+    """The verdict in sentences, then each task."""
+    sections = [describe_task(study, name, task) for name, task in study.verdict.tasks.items()]
+    return Description(study.verdict.text, sections=sections)
 
 
 def describe_task(study: StudyFiles, name: str, task: TaskVerdict) -> Description:
@@ -116,26 +112,6 @@ def counts_line(study: StudyFiles) -> str:
         return line
     further = "the last one" if look.next is None else f"the next is at {look.next}"
     return f"{line}; an interim look at {look.seeds} seeds ({further}), with its share of the 5% of false alarms"
-
-
-def glance(verdict: Verdict) -> Table:
-    """Every verdict of the study: variants down, test sets across."""
-    several = len(verdict.tasks) > 1
-    columns: list[str] = []
-    rows: dict[str, dict[str, Cell]] = {}
-    names: dict[str, Cell] = {}
-    for name, task in verdict.tasks.items():
-        for each in task.comparisons:
-            column = f"{tables.task_title(name)}, {each.test_set}" if several else each.test_set
-            columns += [column] * (column not in columns)
-            variant, shown, cell = tables.named(task, each.variant), each.shown, tables.verdict_cell(each)
-            names[variant.text] = variant if variant.stamp else names.get(variant.text, variant)
-            number = plain_number(shown.estimate, decimals_for(shown.low, shown.high), sign=True)
-            unit = "%" if each.metric.in_percent else f" {each.metric.unit}"
-            figure = "" if number == MISSING else f" {number}{unit}"
-            rows.setdefault(variant.text, {})[column] = replace(cell, text=cell.text + figure)
-    body = tuple((names[name], *(cells.get(column, Cell("")) for column in columns)) for name, cells in rows.items())
-    return Table("", ("variant", *columns), body, text_columns=1 + len(columns))
 
 
 def score_charts(task: TaskVerdict) -> Iterator[IntervalChart]:

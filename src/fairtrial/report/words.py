@@ -12,8 +12,7 @@ from fairtrial.recipe import Recipe
 from fairtrial.report.render import PROSE_WIDTH, terminal_width, text_lines
 from fairtrial.results.sentences import counted
 from fairtrial.statistics.outcomes import Z_ONE_SIDED
-from fairtrial.stored import HEADLINES, BaselineScores, Metrics, TrialResult
-from fairtrial.stored_study import PlanSummary
+from fairtrial.stored import HEADLINES, BaselineScores, Metrics, PlanSummary, TrialResult
 from fairtrial.typed import structure
 
 MANY_MB = 500  # of memory, from which on it is told

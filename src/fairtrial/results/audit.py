@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from fairtrial.description import Cell, Description, Result, Table, row
 from fairtrial.finding import PASS, RED, Finding, shown_value, summary, worst
 from fairtrial.report.words import copies_text
 from fairtrial.results.sentences import counted
-from fairtrial.stored_study import DataAudit
+from fairtrial.stored import DataAudit
 
 REPAIRABLE = ("D1", "D1n", "D1c")
 SEVERITY = {"red": "not_comparable", "amber": "remark"}  # colours of a page
@@ -99,12 +100,20 @@ def findings_table(title: str, findings: Sequence[Finding]) -> Table:
     return Table(title, ("id", "check", where, "measured", "limit", "verdict", "meaning"), rows, text_columns=7)
 
 
+class ClaimState(StrEnum):
+    PROVEN = "proven"  # it follows, to the last bit
+    CONSISTENT = "consistent"  # with all else that is stored
+    FALSE = "false"
+    OPEN = "not proven"  # it could not be decided
+    SKIPPED = "not repeated"  # it was not asked for
+
+
 @dataclass(frozen=True)
 class Claim:
-    """Something that a record says, and whether it was proven, is consistent with all else, false, or not proven."""
+    """Something that a record says, and whether that holds."""
 
-    name: str  # files, data, training, weights, scores; of a study files, verdict, trials
-    state: str
+    name: str  # files, data, training, weights, scores; of a study files, copies, verdict, trials
+    state: ClaimState
     detail: str
 
 
@@ -115,19 +124,29 @@ class Checked:
     folder: Path
     claims: tuple[Claim, ...]
     inside: tuple[Checked, ...] = ()  # trials of a study
+    weights: str = ""  # sha256
 
     @property
-    def state(self) -> str:
-        """proven: to the last bit, all of it. consistent: nothing is false, and its scores or its verdict follow from
-        what is stored."""
+    def state(self) -> ClaimState:
+        """proven: to the last bit, all of it. consistent: nothing is false or in doubt, and its scores or its verdict
+        follow from what is stored."""
         states = {claim.name: claim.state for claim in self.claims}
-        if "false" in states.values():
-            return "false"
-        needed = ("verdict", "trials") if {"verdict", "trials"} & states.keys() else ("training", "weights", "scores")
-        if all(states.get(name) == "proven" for name in needed):
-            return "proven"
-        follows = states.get("scores", states.get("verdict"))
-        return "consistent" if follows in ("proven", "consistent") else "not proven"
+        if ClaimState.FALSE in states.values():
+            return ClaimState.FALSE
+        needed = ("verdict", "trials") if "verdict" in states else ("training", "weights", "scores")
+        if all(states.get(name) == ClaimState.PROVEN for name in needed):
+            return ClaimState.PROVEN
+        known = ClaimState.OPEN not in states.values() and ("scores" in states or "verdict" in states)
+        return ClaimState.CONSISTENT if known else ClaimState.OPEN
+
+    @property
+    def reason(self) -> str:
+        """The claim that decides the state, or what was proven."""
+        decisive = [claim for claim in self.claims if claim.state == self.state]
+        if self.state in (ClaimState.FALSE, ClaimState.OPEN):
+            return f"{decisive[0].name}: {decisive[0].detail}" if decisive else "it could not be checked"
+        shown = [claim.detail for claim in self.claims if claim.name in ("training", "scores", "verdict", "trials")]
+        return "; ".join(shown)
 
     def to_json(self) -> dict[str, object]:
         claims = [{"claim": each.name, "state": each.state, "detail": each.detail} for each in self.claims]
@@ -137,12 +156,6 @@ class Checked:
 
 UNPROVEN = ("files", "consistent")  # as checksums always are
 CLAIM_COLOURS = {"false": "worse", "proven": "better", "not proven": "undecided", "consistent": "equivalent"}
-MEANT = {
-    "proven": "what its recipe, seed and data give, to the last bit",
-    "consistent": "nothing in it is false, but not all of it was proven",
-    "false": "it is not what it says",
-    "not proven": "it could not be checked",
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,10 +173,20 @@ class Verification(Result):
         if len(self.records) == 1:
             (one,) = self.records
             tables = [claim_table(one), *(claim_table(trial, str(trial.folder)) for trial in one.inside)]
-            return Description((f"{one.folder}: {one.state}, {MEANT[one.state]}.",), tables)
+            return Description((f"{one.folder}: {one.state}. {one.reason[:1].upper()}{one.reason[1:]}.",), tables)
         states = [each.state for each in self.records]
-        counts = [f"{states.count(state)} {state}" for state in MEANT if state in states]
-        return Description((f"{counted(len(states), 'record')}: {', '.join(counts)}.",), [self._table()])
+        counts = [f"{states.count(state)} {state}" for state in ClaimState if state in states]
+        copies = [f"{' and '.join(names)} are the same record: their weights are identical." for names in self.copies]
+        return Description((f"{counted(len(states), 'record')}: {', '.join(counts)}.", *copies), [self._table()])
+
+    @property
+    def copies(self) -> list[tuple[str, ...]]:
+        """Records under different names with the same weights."""
+        alike: dict[str, list[str]] = {}
+        for one in self.records:
+            if one.weights:
+                alike.setdefault(one.weights, []).append(str(one.folder))
+        return [tuple(names) for names in alike.values() if len(set(names)) > 1]
 
     def _table(self) -> Table:
         names = dict.fromkeys(claim.name for one in self.records for claim in one.claims)

@@ -17,7 +17,7 @@ from fairtrial.data.tables import Table
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.crossed import Array, Counts, Mask
-from fairtrial.statistics.outcomes import TIMES, direction_of, last_digit, name_words
+from fairtrial.statistics.outcomes import LARGEST, TIMES, direction_of, is_extreme, last_digit, name_words
 
 COLUMNS = tuple("item variant value seed run step metric test group weight higher_is_better label prediction".split())
 # other usual names, taken where the table lacks the very name
@@ -162,6 +162,11 @@ class Rows:
             row = int(bad[column.codes].argmax())
             what = f"{name} must be a finite number, or true and false, got {column.at(row)!r}"
             raise BadInput(f"{self.where(row)}: {what}")
+        extreme = is_extreme(values)
+        if extreme[column.codes].any():
+            row = int(extreme[column.codes].argmax())
+            what = f"{name} = {column.at(row)} is beyond what can be computed with"
+            raise BadInput(f"{self.where(row)}: {what}", f"scale it to between {1 / LARGEST:g} and {LARGEST:g}")
         return values[column.codes]
 
     def __len__(self) -> int:
@@ -193,10 +198,7 @@ class Rows:
         if unscored.any():
             row = int(unscored.argmax())
             whose = f"item {self['item'].at(row)!r}" if "item" in self.texts else f"a run of {self['variant'].at(row)}"
-            hint = (
-                "an item that was not scored is left out for every variant and seed, or counts as wrong: you decide;"
-                " where only predictions are stored, give the true labels with --labels FILE, labels= in Python"
-            )
+            hint = "leave it out for every variant and seed, or count it as wrong; a prediction needs a column label"
             raise BadInput(f"{self.where(row)}: {whose} has no value", hint * ("item" in self.texts))
 
     def lacks(self, name: str) -> Mask:
@@ -210,7 +212,6 @@ class Rows:
 def from_table(
     table: Table,
     columns: Mapping[str, str],
-    labels: Mapping[str, str] | None = None,
     metrics: Sequence[str] = (),
 ) -> tuple[Cells, list[str]]:
     """`columns` maps our names to the table's; one that the path tells is mapped to itself and may be absent. And what
@@ -223,8 +224,6 @@ def from_table(
     count = len(table.lines)
     cells: Cells = {name: table.columns[column] for name, column in names.items() if column in table.columns}
     cells |= {"source": [table.source] * count, "line": table.lines}
-    if labels and "label" not in cells and "item" in cells:
-        cells["label"] = [labels.get(str(text(item))) for item in cells["item"]]
     if "item" not in names and "variant" in cells and "variant" not in columns:
         cells = cells | split_names(cells["variant"]) | {name: cells[name] for name in ("seed", "run") if name in cells}
     parts = []

@@ -24,21 +24,12 @@ from fairtrial.statistics.verdict import judge_study
 NAMED = 5  # missing items, or copies, that are named
 SAME = 10  # different numbers that two runs have in common by no chance
 ACCURACIES = ("acc", "accuracy", "correct", "is_correct")
-CHECKPOINTS = (
-    "No training seeds were given, so this is the smaller question: do these very checkpoints differ on new items? It"
-    f" says nothing of what another training would give; for that, train at least {FEWEST_SEEDS} seeds of each."
-)
-RUNS = (
-    "This verdict is about new training runs on this very test set: one score per run cannot show whether a difference"
-    " also holds on other test items."
-)
-SEEDS = (
-    "Seeds are taken to be training seeds, each a training of its own; seeds of evaluation (sampling, examples in the"
-    " prompt) would make the intervals too narrow."
-)
+LIMITS = {
+    Question.CHECKPOINTS: "No training seeds were given: this is about these very checkpoints on new items."
+    f" A verdict on new trainings needs at least {FEWEST_SEEDS} seeds of each.",
+    Question.NEW_RUNS_SAME_ITEMS: "One score per run cannot show whether a difference also holds on other test items.",
+}
 AVERAGED = "The seeds are those of the evaluation, not of training: each item counts by its mean over them."
-ELSEWHERE = "These results were made elsewhere: neither the networks nor the data behind them were audited."
-TOKENS = "Perplexity answers one question only if all variants predict the same tokens; that they do is taken as given."
 UNPAIRED = "No column tells the seeds, so runs are compared as independent groups."
 ONE_SCORE = "give one score for each item, variant and seed"
 CHOOSE = "with --metric, metric= in Python"
@@ -141,18 +132,11 @@ def judge_results(results: Results, asked: Asked, *, name: str | None = None, co
     if len(tasks) > 1:
         notes.append(f"Judged by {next(iter(tasks))}; other metrics are exploratory. Choose another {CHOOSE}.")
     notes += [same_words(same, len(variants))] if same else []
-    notes += [] if one or runs else [SEEDS]
-    notes += [TOKENS] if "perplexity" in tasks else []
-    first = {Question.CHECKPOINTS: [CHECKPOINTS], Question.NEW_RUNS_SAME_ITEMS: [RUNS]}.get(question, [])
-    return replace(
-        verdict,
-        sentences=(
-            *map(Sentence, first),
-            *verdict.sentences,
-            *(Sentence(note) for note in [*notes, ELSEWHERE]),
-        ),
-        results=ResultFiles(results.files, question, len(rows), command),
-    )
+    answers, limits = ([each for each in verdict.sentences if each.limit is kind] for kind in (False, True))
+    first = [Sentence(LIMITS[question], limit=True)] if question in LIMITS else []
+    further = [Sentence(note, limit=True) for note in notes]
+    files = ResultFiles(results.files, question, len(rows), command)
+    return replace(verdict, sentences=(*answers, *first, *further, *limits), results=files)
 
 
 def as_names(given: bool | Sequence[str]) -> Sequence[str]:
@@ -161,10 +145,8 @@ def as_names(given: bool | Sequence[str]) -> Sequence[str]:
 
 def repeat_command(what: object, options: Mapping[str, object]) -> str:
     """What makes the page again, from files; empty where there are none. `options`: those of `ft.verdict`."""
-    given, labels = [what] if isinstance(what, str | Path) else what, options["labels"]
+    given = [what] if isinstance(what, str | Path) else what
     if not isinstance(given, Sequence) or not all(isinstance(each, str | Path) for each in given):
-        return ""
-    if not (labels is None or isinstance(labels, str | Path)):
         return ""
     words = ["fairtrial", "verdict", *map(str, given), "--out", "report.html"]
     for name, value in options.items():

@@ -1,8 +1,8 @@
 """What others write about single test items -> plain rows. Nothing in a file is ever run.
 
 Tables (CSV, TSV, JSON lines, Parquet, a data frame), lm-evaluation-harness `samples_*.jsonl`, inspect_ai logs (.json
-and .eval), HELM `per_instance_stats.json`, and Hugging Face `predict_results*.txt` or `PredictionOutput`. A pattern
-such as `runs/{variant}/seed-{seed}/samples.jsonl` says which file is whose.
+and .eval) and HELM `per_instance_stats.json`. A pattern such as `runs/{variant}/seed-{seed}/samples.jsonl` says which
+file is whose.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from fairtrial.statistics.outcomes import numbers_of
 FIELD = re.compile(r"\{(\w+)\}")
 IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say
 SAMPLES = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
-PREDICTED = re.compile(r"(?:predict|test)_results_?(.*)\.txt")
-INSIDE = ("samples_*.jsonl", "per_instance_stats.json", "*.eval", "predict_results*.txt")  # looked for in a folder
+INSIDE = ("samples_*.jsonl", "per_instance_stats.json", "*.eval")  # looked for in a folder
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # looked for where there is none of these
 OURS = ("verdict.json", "study.toml", "plan.json", "trial.json")  # beside them lies nothing of others
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect_ai: correct, incorrect, partial, no answer
@@ -59,11 +58,10 @@ class Results:
 
 @dataclass(frozen=True)
 class Reading:
-    """How tables are to be read. `columns`: what a table calls the columns, `{"value": "score"}`; `labels`: the true
-    labels, where only predictions are stored; `metrics`: the only ones that are wanted; `where`: rows that count."""
+    """How tables are to be read. `columns`: what a table calls the columns, `{"value": "score"}`; `metrics`: the
+    only ones that are wanted; `where`: rows that count."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
     metrics: Sequence[str] = ()
     where: Mapping[str, str] = field(default_factory=dict)
 
@@ -76,24 +74,23 @@ class Reading:
         if not table.lines:
             raise BadInput("no row is left" if self.where else "the results are empty", HOW, path=table.source)
         names = {name: name for name in told or {}}
-        return from_table(table, {**self.columns, **names}, self.labels, self.metrics)
+        return from_table(table, {**self.columns, **names}, self.metrics)
 
 
 @no_garbage_collection()
 def read_results(
     given: object,
     columns: Mapping[str, str] | None = None,
-    labels: object = None,
     metrics: Sequence[str] = (),
     where: Mapping[str, str] | None = None,
 ) -> Results:
-    """`given`: paths, a pattern, a folder, a data frame, rows, or predictions by variant."""
+    """`given`: paths, a pattern, a folder, a data frame, rows, or scores by variant."""
     names = check_columns(columns or {})
-    how = Reading(names, true_labels(labels, names), metrics, where or {})
+    how = Reading(names, metrics, where or {})
     if isinstance(given, str | Path):
         given = [given]
     if isinstance(given, Mapping):
-        cells = cells_of(row for name, one in given.items() for row in predicted(str(name), one))
+        cells = cells_of(row for name, one in given.items() for row in scores_of(str(name), one))
         results = Results(cells | {"metric": [*metrics[:1], "score"][:1] * len(cells.get("item", ()))})
     elif isinstance(given, Sequence) and given and all(isinstance(one, str | Path) for one in given):
         results = read_files([each for one in given for each in places(str(one))], how)
@@ -176,12 +173,10 @@ def read_files(found: Sequence[tuple[Path, dict[str, str]]], how: Reading) -> Re
         reader = reader_of(path)
         try:
             if reader is None:
-                if named := PREDICTED.fullmatch(path.name):  # of Hugging Face's example scripts: index and prediction
-                    told = {"variant": path.resolve().parent.name, "test": named[1]} | told
                 own, assumed = how.cells(read_table(path), told)
                 notes |= dict.fromkeys(assumed)
             else:
-                own = cells_of(reader(path, how.labels))
+                own = cells_of(reader(path))
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             raise BadInput(f"is not in the form that it claims ({error!r})", HOW, path=path) from error
         if not own:
@@ -205,7 +200,7 @@ def common_name(paths: Sequence[Path]) -> str:
     return shared[-1] if len(shared) > 1 else "results"
 
 
-ReadRows = Callable[[Path, Mapping[str, str]], Iterator[Row]]
+ReadRows = Callable[[Path], Iterator[Row]]
 
 
 def object_in(value: object) -> dict[str, object]:
@@ -234,12 +229,12 @@ def reader_of(path: Path) -> ReadRows | None:
     if suffix in JSON_LINES:
         first = next((line for line in read_lines(path).lines if line.strip()), "")
         return read_samples if '"doc_id"' in first and ('"resps"' in first or '"filtered_resps"' in first) else None
-    if suffix in SUFFIXES or PREDICTED.fullmatch(path.name):
+    if suffix in SUFFIXES:
         return None
     raise BadInput(f"results of the kind {suffix or 'without a suffix'} cannot be read", HOW, path=path)
 
 
-def read_samples(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
+def read_samples(path: Path) -> Iterator[Row]:
     """lm-evaluation-harness, `--log_samples`: one line for each document and filter, in a folder named by the model."""
     named = SAMPLES.fullmatch(path.name)
     test, variant = named[1] if named else path.stem, path.resolve().parent.name
@@ -285,7 +280,7 @@ def harness_score(name: str, value: object) -> tuple[str, float, float] | None:
     return ROLLING[name], nats / math.log(2) if name == "bits_per_byte" else nats, pair[1]
 
 
-def read_inspect(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
+def read_inspect(path: Path) -> Iterator[Row]:
     """inspect_ai: a log as .json, or .eval, a zip file of JSON."""
     if path.suffix.lower() == ".eval":
         header, samples = unzipped(path)
@@ -357,7 +352,7 @@ def from_zstandard(path: Path, entry: zipfile.ZipInfo) -> bytes:
         raise ValueError(str(error)) from error
 
 
-def read_helm(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
+def read_helm(path: Path) -> Iterator[Row]:
     """HELM, in a run's folder: `mmlu:subject=anatomy,model=openai_gpt2/per_instance_stats.json`."""
     test, variant = helm_run(path)
     for number, entry in enumerate(list_in(parsed(path)), 1):
@@ -394,56 +389,19 @@ REPEATS = {
 }
 
 
-def true_labels(labels: object, columns: Mapping[str, str]) -> dict[str, str]:
-    """Item (its row, from 0, where the table names none) -> label."""
-    if labels is None:
-        return {}
-    if isinstance(labels, str | Path):
-        table = read_table(Path(labels).expanduser())
-    elif hasattr(labels, "iter_rows") or hasattr(labels, "iterrows"):
-        table = table_of(labels)
-    elif not isinstance(labels, Iterable):
-        raise BadInput(f"{type(labels).__name__} holds no labels", "give a list, a table or a file")
-    else:
-        return {str(number): str(label) for number, label in enumerate(labels)}
-    column = columns.get("label", "label")
-    if column not in table.columns:
-        raise BadInput(f"the labels have no column {column!r}", f"they have {', '.join(table.columns)}")
-    items = table.columns.get(columns.get("item", "item"), range(len(table.lines)))
-    return {str(item): str(label) for item, label in zip(items, table.columns[column], strict=True)}
-
-
-def predicted(variant: str, given: object) -> Iterator[Row]:
-    """One seed or a list of them: each a PredictionOutput, or scores [item]; or an array [seed item]."""
-    if hasattr(given, "label_ids"):
-        seeds, several = [given], False
-    elif not isinstance(given, Iterable):
+def scores_of(variant: str, given: object) -> Iterator[Row]:
+    """One seed, scores [item]; or several, an array or a list [seed item]."""
+    if not isinstance(given, Iterable):
         raise BadInput(f"{variant}: {type(given).__name__} holds no results", "give an array [seed item]")
-    else:
-        seeds = list(given)
-        flat = bool(seeds) and (isinstance(seeds[0], int | float) or getattr(seeds[0], "ndim", None) == 0)
-        several = not flat
-        seeds = seeds if several else [given]  # a plain list of scores
-    for number, one in enumerate(seeds):
-        seed = str(number) if several else None
+    seeds = list(given)
+    several = not (seeds and (isinstance(seeds[0], int | float) or getattr(seeds[0], "ndim", None) == 0))
+    for number, one in enumerate(seeds if several else [seeds]):
         where = f"{variant}, seed {number}" if several else variant
-        if not (hasattr(one, "label_ids") and hasattr(one, "predictions")):
-            values = numbers_of(one, where)
-            if values.ndim != 1 or not np.isfinite(values).all():
-                raise BadInput(f"{where} must hold one finite number for each item", "give an array [seed item]")
-            for item, value in enumerate(values.tolist()):
-                yield Row(variant, str(item), value, where, seed=seed)
-            continue
-        logits = one.predictions[0] if isinstance(one.predictions, tuple) else one.predictions
-        guesses, labels = np.asarray(logits), np.asarray(one.label_ids)
-        guesses = guesses.argmax(-1) if guesses.ndim == 2 else guesses
-        if guesses.ndim != 1 or guesses.shape != labels.shape or guesses.dtype.kind not in "iu":
-            what = (
-                f"predictions of the shape {np.shape(logits)} with labels {labels.shape} are not those of a classifier"
-            )
-            raise BadInput(f"{where}: {what}", "give one score for each item instead, as an array [seed item]")
-        for item, (guess, label) in enumerate(zip(guesses.tolist(), labels.tolist(), strict=True)):
-            yield Row(variant, str(item), None, seed=seed, label=str(label), prediction=str(guess), source=where)
+        values = numbers_of(one, where)
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise BadInput(f"{where} must hold one finite number for each item", "give an array [seed item]")
+        for item, value in enumerate(values.tolist()):
+            yield Row(variant, str(item), value, where, seed=str(number) if several else None)
 
 
 def parsed(path: Path) -> object:

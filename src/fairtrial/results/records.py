@@ -1,11 +1,11 @@
-"""Records in a folder, baselines on their items, the cache."""
+"""Records in a folder and their curves, baselines on their items."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from fairtrial.description import (
@@ -19,12 +19,12 @@ from fairtrial.description import (
     Table,
     row,
 )
-from fairtrial.formatting import KINDS, bracket, confusion_table, format_parts, format_time, vocabulary_of
+from fairtrial.events import Logged, Scored, Stepped
+from fairtrial.formatting import KINDS, bracket, confusion_table, format_parts, format_time, is_number, vocabulary_of
 from fairtrial.record import Listed, Record
-from fairtrial.report.curves import curves_of, loss_curve, scored_losses, trained_seconds
 from fairtrial.report.words import OTHER_VOCABULARIES, accuracy_text, copies_text, describe_score, describe_trial
 from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
-from fairtrial.stored import Metrics, TaskBaselines
+from fairtrial.stored import ClockEntry, Metrics, TaskBaselines
 
 T = TypeVar("T")
 MOST_CURVE_ROWS = 21
@@ -33,6 +33,12 @@ SCORES = {  # task: title and y axis of a chart; all but accuracy have a log sca
     "classify": ("Accuracy during training", "share right"),
     "lm": ("Perplexity during training", "non-overlapping windows of {} tokens, log scale"),
     "mlm": ("Perplexity during training", "of masked tokens, log scale"),
+}
+
+CURVE_UNITS = {
+    "accuracy": "accuracy",
+    "window_perplexity": "perplexity, non-overlapping windows",
+    "masked_perplexity": "perplexity of masked tokens",
 }
 
 
@@ -228,6 +234,67 @@ def record_charts(record: Record) -> list[LineChart]:
     ]
 
 
+def curves_of(events: Iterable[Logged]) -> list[Curve]:
+    """One curve for each split that was scored during training, in order of first occurrence."""
+    found: dict[str, dict[int, float]] = {}
+    unit = ""
+    for event in events:
+        if isinstance(event, Scored):
+            name = event.metrics.headline
+            unit = CURVE_UNITS[name]
+            found.setdefault(event.split, {})[event.step] = event.metrics.figure(name)
+    return [Curve(name, unit, tuple(sorted(points.items()))) for name, points in found.items()]
+
+
+def loss_curve(events: Iterable[Logged], most: int = 200) -> Curve:
+    """The training loss, averaged over neighbouring steps to at most `most` points."""
+    steps = [(event.step, event.loss) for event in events if isinstance(event, Stepped)]
+    size = max(1, -(-len(steps) // most))
+    points: list[tuple[int, float]] = []
+    for begin in range(0, len(steps), size):
+        part = steps[begin : begin + size]
+        if points and len(part) < size / 2:  # too few to average: one noisy batch would look like a jump
+            break
+        points.append((part[-1][0], sum(loss for _, loss in part) / len(part)))
+    return Curve("loss", "nats", tuple(points))
+
+
+def trained_seconds(clock: Iterable[ClockEntry]) -> float:
+    """Seconds at work, without the time between a stop and its resumption."""
+    total, last = 0.0, None
+    for entry in clock:
+        if last is not None and entry.what not in ("start", "resume"):
+            total += max(0.0, entry.time - last)  # a clock may be set back
+        last = entry.time
+    return total
+
+
+def scored_losses(events: Iterable[Logged]) -> list[Curve]:
+    """The loss of each split that was scored during training."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for event in events:
+        if isinstance(event, Scored):
+            points.setdefault(event.split, []).append((event.step, event.metrics.loss))
+    return [Curve(name, "nats", tuple(own)) for name, own in points.items()]
+
+
+def mean_curve(name: str, seeds: Sequence[Curve], *, log: bool = False) -> Curve:
+    """The seeds' curves as one, with their range. Perplexities are averaged as logarithms."""
+    values: dict[int, list[float]] = {}
+    for curve in seeds:
+        for step, value in curve.points:
+            if is_number(value) and (value > 0 or not log):
+                values.setdefault(step, []).append(value)
+    points, band = [], []
+    for step, at_step in sorted(values.items()):
+        if 2 * len(at_step) < len(seeds):  # most seeds stopped earlier: the rest would shift the mean
+            continue
+        mean = math.exp(sum(map(math.log, at_step)) / len(at_step)) if log else sum(at_step) / len(at_step)
+        points.append((step, mean))
+        band.append((min(at_step), max(at_step)))
+    return Curve(name, seeds[0].unit if seeds else "", tuple(points), tuple(band) if len(seeds) > 1 else ())
+
+
 def curve_table(curves: Sequence[Curve]) -> Table:
     """One row for each scored step, one column for each split."""
     steps = evenly(sorted({step for curve in curves for step, _ in curve.points}), MOST_CURVE_ROWS)
@@ -243,29 +310,3 @@ def evenly(values: Sequence[T], most: int) -> Sequence[T]:
     """At most so many of them, with both ends."""
     few = len(values) <= most
     return values if few else [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
-
-
-@dataclass(frozen=True, repr=False)
-class Cache(Result):
-    """What was computed from large data sets and kept.
-
-    >>> ft.cache().most_bytes
-    4000000000
-    """
-
-    folder: Path | None  # None: it is switched off
-    files: int
-    bytes: int
-    most_bytes: int
-    freed: int | None = None  # by clearing it
-
-    def describe(self) -> Description:
-        if self.folder is None:
-            return Description(("the cache is switched off (FAIRTRIAL_CACHE=off)",))
-        if self.freed is not None:
-            return Description((f"{self.folder}: {self.freed / 1e6:,.1f} MB removed",))
-        size = f"{self.bytes / 1e6:,.1f} MB in {self.files} files" if self.files else "empty"
-        return Description((f"{self.folder}: {size}, at most {self.most_bytes / 1e9:g} GB",))
-
-    def rows(self) -> list[dict[str, object]]:
-        return [dict(vars(self))]

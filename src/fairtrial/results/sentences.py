@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 from typing import TYPE_CHECKING
 
 from fairtrial.results.values import (
@@ -15,26 +14,23 @@ from fairtrial.results.values import (
     BestOf,
     Comparison,
     Failure,
-    Metric,
+    MoreSeeds,
+    OwnCode,
     Question,
     ReasonCode,
     TaskVerdict,
     TestReuse,
-    TestSet,
     TrainingEndKind,
-    Unlearned,
     UnlearnedKind,
     VerdictKind,
     is_accuracy,
 )
 
 if TYPE_CHECKING:
-    from fairtrial.stored_study import PastLook
+    from fairtrial.stored import PastLook
 
-NEEDED = f"A verdict needs {FEWEST_SEEDS}; a single seed raises a false alarm in up to 41% of cases."
 FEW_ITEMS = 30  # below this, an interval is rough
 ALIKE = 3.0  # from so many neighbours that count as one, it is told
-SINGLE_LOOK = 0.05
 PERCENTAGES = ("accuracy", "macro-F1")
 NAMED = ("accuracy", "macro-F1", "log loss", "perplexity")  # told with the difference; others are their own unit
 VOCABULARIES_DIFFER = (
@@ -42,9 +38,9 @@ VOCABULARIES_DIFFER = (
     " not perplexities, which are about different tokens."
 )
 UNLEARNED = {
-    UnlearnedKind.ONE_CLASS: "answer one class only",
-    UnlearnedKind.LARGEST_CLASS: "are no better than the largest class",
-    UnlearnedKind.WORD_FREQUENCIES: "are no better than word frequencies",
+    UnlearnedKind.ONE_CLASS: "answered one class only",
+    UnlearnedKind.LARGEST_CLASS: "did not beat the largest class",
+    UnlearnedKind.WORD_FREQUENCIES: "did not beat a unigram model",
 }
 # a variant against what needs no network, by verdict and by the sign of the gain: of one variant, of several
 VERBS = {
@@ -67,9 +63,11 @@ def counted(count: int, noun: str) -> str:
 
 def score_words(metric: str, value: float) -> str:
     """`85.2%`, `374.6`, `1.234`"""
-    value = round(value, 9)  # two sums of the same numbers must not round to different sides of a half
+    given, value = value, round(value, 9)  # two sums of the same numbers must not round to different sides of a half
     if is_accuracy(metric) or metric in PERCENTAGES:
         return f"{value:.1f}%"
+    if given and not 1e-3 <= abs(given) < 1e7:
+        return f"{given:.3g}"
     return f"{value:.1f}" if metric == "perplexity" else f"{value:.3f}"
 
 
@@ -91,17 +89,11 @@ def change_range(metric: str, low: float, high: float) -> str:
     return first if first == last else f"{first.split(' ')[0].rstrip('%')} to {last}"
 
 
-def ends_words(comparison: Comparison) -> str:
-    """`-0.4 to +1.7`: without a unit but for per cent. Empty without an interval."""
-    low, high, metric = comparison.difference.low, comparison.difference.high, comparison.metric.name
-    if low is None or high is None:
-        return ""
-    return " to ".join(change(metric, end).split(" ")[0] for end in (low, high))
-
-
 def _number(value: float, signed: bool, digits: int) -> str:
     """One digit more for what would read as zero, and no sign on a true zero."""
-    if digits == 3 and 1e-6 < abs(value) < 0.1:  # two digits that count
+    if value and not 1e-6 < abs(value) < 1e7:
+        return f"{value:+.2g}" if signed else f"{value:.2g}"
+    if digits == 3 and abs(value) < 0.1 and value:  # two digits that count
         digits = 1 - math.floor(math.log10(abs(value)))
     elif value and abs(value) < 0.5 * 10**-digits:
         digits += 1
@@ -110,215 +102,186 @@ def _number(value: float, signed: bool, digits: int) -> str:
     return text.lstrip("+-") if not float(text) else text
 
 
-def two_digits(count: int) -> str:
-    """Of a large number: `12,000`"""
-    return f"{round(count, min(0, 2 - len(str(count)))):,}"
-
-
 def p_words(p: float) -> str:
     if p < 0.0001:
         return "p < 0.0001"
     return f"p = {p:.4f}" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
-def metric_lead(metric: Metric) -> str:
-    return f"{metric.name} " if metric.is_accuracy or metric.name in NAMED else ""
-
-
 def difference_words(comparison: Comparison) -> str:
-    """`accuracy +0.7 points (higher is better; 95% interval -0.4 to +1.7, p = 0.20; 12 seeds, 750 items)`"""
-    estimate, metric = comparison.difference.estimate, comparison.metric
-    if estimate is None:
+    """`accuracy 0.9 to 3.0 points higher (95% interval, p = 0.004; 12 seeds, 750 items)`; with signs and the direction
+    where zero is inside the interval."""
+    metric, interval = comparison.metric, comparison.difference
+    if interval.estimate is None:
         return ""
-    inside, amount = [], f"{metric_lead(metric)}{change(metric.name, estimate)}"
-    if metric.unit == metric.name != "bits per byte":  # a name that fairtrial does not know
-        amount = f"{metric.name} {amount.removesuffix(f' {metric.name}')}"
-    inside.append("higher is better" if metric.higher_is_better else "lower is better")
-    if ends := ends_words(comparison):
-        inside.append(f"95% interval {ends}")
-        if comparison.p_adjusted is not None:
-            family = comparison.family
-            among = f" after correction for {family} comparisons" if family > 1 else ""
-            inside[-1] += f", {p_words(comparison.p_adjusted)}{among}"
+    told, name, counts = [], metric.name, _counts(comparison)
+    unknown = metric.unit == name != "bits per byte"  # a name that fairtrial does not know is not its unit
+    low, high = interval.low, interval.high
+    if low is None or high is None:
+        amount = change(name, interval.estimate)
+    elif low * high > 0:
+        sizes = sorted((abs(100 * math.expm1(end)) if metric.in_percent else abs(end), end) for end in (low, high))
+        first, last = (change(name, end).lstrip("+-") for _, end in sizes)
+        unit = "" if first == last else f"{first.split(' ')[0].rstrip('%')} to "
+        amount = f"{unit}{last} {'higher' if low > 0 else 'lower'}"
+    else:
+        amount = " to ".join((change(name, low).split(" ")[0], change(name, high)))
+    if low is None or high is None or low * high <= 0:
+        told.append("higher is better" if metric.higher_is_better else "lower is better")
+    if low is not None:
+        among = f" after correction for {comparison.family} comparisons" if comparison.family > 1 else ""
+        p = "" if comparison.p_adjusted is None else f", {p_words(comparison.p_adjusted)}{among}"
+        told.append(f"95% interval{p}")
+    lead = f"{name} " if metric.is_accuracy or name in NAMED or unknown else ""
+    amount = amount.replace(f" {name}", "") if unknown else amount
+    return f"{lead}{amount} ({'; '.join([*told, counts])})"
+
+
+def _counts(comparison: Comparison) -> str:
+    """`12 seeds, 750 items in 40 groups`"""
     if comparison.runs is not None:
         ours, theirs = comparison.runs
         both = counted(ours, "run") if not theirs else f"{ours} and {counted(theirs, 'run')}"
-        return f"{amount} ({'; '.join([*inside, f'{ours} runs each' if ours == theirs else both])})"
+        return f"{ours} runs each" if ours == theirs else both
     items = counted(comparison.items, "item" if comparison.subset == "all" else f"{comparison.subset} item")
-    groups = "" if comparison.groups is None else f" in {counted(comparison.groups, 'group')}"
-    effective = comparison.effective_items
-    if comparison.groups is not None and effective is not None:
-        equal = effective * comparison.alike
-        groups += f" of unequal size, which count as {equal:.0f}" if equal <= 0.8 * comparison.groups else ""
-    inside.append(f"{_repeats(comparison)}, {items}{groups}")
-    return f"{amount} ({'; '.join(inside)})"
-
-
-def _repeats(comparison: Comparison) -> str:
-    if comparison.question == Question.CHECKPOINTS:
-        return "one checkpoint of each"
-    return counted(comparison.seeds, "seed")
+    if comparison.groups is not None:
+        items += f" in {counted(comparison.groups, 'group')}"
+        equal = (comparison.effective_items or math.inf) * comparison.alike
+        items += f" of unequal size, which count as {equal:.0f}" if equal <= 0.8 * comparison.groups else ""
+    checkpoints = comparison.question == Question.CHECKPOINTS
+    return f"{'one checkpoint of each' if checkpoints else counted(comparison.seeds, 'seed')}, {items}"
 
 
 def comparison_sentence(comparison: Comparison) -> str:
-    """The verdict on one comparison, and the remarks that belong to it."""
-    one, other, numbers = comparison.variant, comparison.baseline, difference_words(comparison)
-    where = f"On {comparison.test_set}, " if comparison.test_set else ""
-    if comparison.neither_learned:
-        return _neither_learned([comparison])
-    if comparison.verdict == VerdictKind.NOT_COMPARABLE:
-        reasons = "; ".join(reason.text for reason in comparison.reasons)
-        lines = [f"{where}{one} and {other} are not comparable: {reasons}."]
-        lines += [f"For reference: {numbers}."] if numbers else []
-    elif comparison.verdict == VerdictKind.UNDECIDED and comparison.reasons and not comparison.too_few_seeds:
-        reasons = "; ".join(reason.text for reason in comparison.reasons)
-        lines = [f"{where}{_outcome(comparison)}: {reasons}. So far: {numbers}."]
-    elif comparison.too_few_seeds:
-        kind = "runs" if comparison.runs else "seeds"
-        lines = [f"{where}there are too few {kind} to compare {one} with {other}. {_needed(comparison)}"]
-        lines.append(f"So far: {numbers}.")
-    else:
-        lines = [f"{where}{_outcome(comparison)}: {numbers}."]
-        if comparison.verdict == VerdictKind.UNDECIDED:
-            low, high = comparison.difference.low or 0.0, comparison.difference.high or 0.0
-            if comparison.p is not None and comparison.p < SINGLE_LOOK and low * high > 0:
-                many = comparison.family > 1
-                among = f"after correction for {comparison.family} comparisons the difference is not significant"
-                reason = among if many else f"p must be below {comparison.alpha:g}"
-                lines.append(f"The interval excludes zero, but {reason}.")
-            lines.append(_what_it_takes(comparison))
-    text = " ".join(filter(None, [*lines, *remarks(comparison)]))
-    return text[0].upper() + text[1:]
+    """The verdict on one comparison, and the limits that belong to it."""
+    return " ".join([answer(comparison), *limit_sentences([comparison])])
 
 
-def _outcome(comparison: Comparison) -> str:
-    one, other = comparison.variant, comparison.baseline
-    if comparison.question == Question.CHECKPOINTS:
-        one, other = f"this checkpoint of {one}", f"that of {other}"
-    if comparison.verdict in (VerdictKind.BETTER, VerdictKind.WORSE):
-        return f"{one} is {comparison.verdict} than {other}"
-    if comparison.verdict == VerdictKind.EQUIVALENT:
-        margin = change(comparison.metric.name, comparison.margin, signed=False)
-        return f"{one} and {other} are equivalent (no difference larger than {margin})"
-    return f"{one} versus {other} is undecided"
-
-
-def level_words(comparison: Comparison) -> str:
-    """The level that decides, where it is not 5% for one comparison."""
-    at = f" (p below {comparison.alpha:g})" if comparison.alpha < SINGLE_LOOK else ""
-    return at + (f" after correction for {comparison.family} comparisons" if comparison.family > 1 else "")
-
-
-def _what_it_takes(comparison: Comparison) -> str:
-    """What would detect the margin."""
-    if comparison.detectable is None:
-        return ""
-    name, checkpoints = comparison.metric.name, comparison.question == Question.CHECKPOINTS
-    sizes = change_range(name, *comparison.detectable)
-    line = f"A {'test' if checkpoints else 'study'} like this detects {sizes} in 4 of 5 cases{level_words(comparison)}."
-    detecting = f"Detecting {change(name, comparison.margin, signed=False)} takes"
-    if (more := comparison.more_seeds) is not None:
-        roughly = "" if more.low is None else "about "  # "more than 100" is rough already
-        line += f" {detecting} {roughly}{more} more seeds."
-    if comparison.more_items is not None:
-        kind = "test items" if comparison.groups is None else "groups of test items"
-        ever = "" if checkpoints else ", however many seeds"
-        line += f" {detecting} at least {two_digits(comparison.more_items)} {kind}{ever}."
+def answer(comparison: Comparison) -> str:
+    """Who did better, by how much, how sure; or why that is not known. A leak audit that failed is told with it."""
+    line = _outcome(comparison)
+    for name, failed in comparison.accepted_failures.items():
+        line += (
+            f" Caution: {name} FAILED its leak audit ({', '.join(failed) or 'see there'}); the failure was accepted."
+        )
     return line
 
 
-def remarks(comparison: Comparison) -> list[str]:
-    """What belongs to a verdict: a difference too small to matter, accepted faults, unpaired seeds, few items."""
+def _outcome(comparison: Comparison) -> str:
+    one, other, numbers = comparison.variant, comparison.baseline, difference_words(comparison)
+    if comparison.question == Question.CHECKPOINTS:
+        one, other = f"this checkpoint of {one}", f"that of {other}"
+    where = f" on {comparison.test_set}" if comparison.test_set else ""
+    reasons = "; ".join(reason.text for reason in comparison.reasons)
+    match comparison.verdict:
+        case VerdictKind.BETTER | VerdictKind.WORSE:
+            return f"{one} is {comparison.verdict} than {other}{where}: {numbers}."
+        case VerdictKind.EQUIVALENT:
+            margin = change(comparison.metric.name, comparison.margin, signed=False)
+            return f"{one} and {other} are equivalent{where}, no difference larger than {margin}: {numbers}."
+        case VerdictKind.NOT_COMPARABLE:
+            so_far = f" For reference: {numbers}." if numbers and not comparison.neither_learned else ""
+            return f"{one} and {other} are not comparable{where}: {reasons}.{so_far}"
+    if comparison.too_few_seeds:
+        needed = 2 if comparison.runs and not comparison.runs[1] else FEWEST_SEEDS
+        reasons = f"too few {'runs' if comparison.runs else 'seeds'}, a verdict needs {needed}"
+    return f"{one} versus {other} is undecided{where}: {f'{reasons}. So far: ' if reasons else ''}{numbers}."
+
+
+def limit_sentences(comparisons: Sequence[Comparison]) -> list[str]:
+    """What limits these verdicts, each said once: power, corrections, small differences, few or alike items."""
     lines = []
-    low, high, margin = comparison.difference.low, comparison.difference.high, comparison.margin
-    clear = comparison.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)
-    if clear and low is not None and high is not None and -margin < low and high < margin:
-        lines.append(f"Significant, but smaller than {change(comparison.metric.name, margin, signed=False)}.")
-    for name, failed in comparison.accepted_failures.items():
-        checks = ", ".join(failed) or "see there"
-        lines.append(f"Caution: {name} FAILED its leak audit ({checks}); the failure was accepted.")
-    if comparison.effective_items is not None:
-        units, kind = comparison.items, "test items"
-        if comparison.groups is not None:
-            units, kind = comparison.groups, "groups of test items"
-        told = any(reason.code == ReasonCode.TOO_FEW_ITEMS for reason in comparison.reasons)
-        if comparison.alike >= ALIKE:
-            count = "" if told else f": {units:,} count as {comparison.effective_items:,.0f}"
-            lines.append(f"Neighbouring {kind} are alike{count}.")
-        if not comparison.paired and not comparison.too_few_seeds:
-            common = f"only {counted(len(comparison.by_seed), 'seed')}" if comparison.by_seed else "no seeds"
-            lines.append(f"The two share {common}; they are compared as independent groups.")
-        few = comparison.effective_items < FEW_ITEMS and not told
-        if few and comparison.question != Question.NEW_RUNS_SAME_ITEMS:
-            lines.append(f"With so few {kind} ({comparison.effective_items:.0f}), the interval is rough.")
+    judged = [each for each in comparisons if each.verdict == VerdictKind.UNDECIDED and not each.reasons]
+    if any((each.p or 1.0) < each.alpha and (each.p_adjusted or 0.0) >= each.alpha for each in judged):
+        lines.append("An interval excludes zero, but the difference is not significant after correction.")
+    lines += [power_sentence(judged)] if any(each.detectable for each in judged) else []
+    small = [each for each in comparisons if _within_margin(each)]
+    if small:
+        margin = change(small[0].metric.name, small[0].margin, signed=False)
+        lines.append(f"Significant, but smaller than {margin}: {listed([each.variant for each in small])}.")
+    tested = [each for each in comparisons if each.effective_items is not None]
+    if unpaired := [each for each in tested if not each.paired and not each.too_few_seeds]:
+        common = max(len(each.by_seed) for each in unpaired)
+        shared = f"only {counted(common, 'seed')}" if common else "no seeds"
+        lines.append(f"The two share {shared}; they are compared as independent groups.")
+    for each in tested[:1] if all(own.question != Question.NEW_RUNS_SAME_ITEMS for own in tested) else ():
+        kind = "test items" if each.groups is None else "groups of test items"
+        units, few = each.groups or each.items, any(own.code == ReasonCode.TOO_FEW_ITEMS for own in each.reasons)
+        if each.alike >= ALIKE:
+            lines.append(f"Neighbouring {kind} are alike: {units:,} count as {each.effective_items:,.0f}.")
+        if (each.effective_items or 0) < FEW_ITEMS and not few:
+            lines.append(f"With so few {kind} ({each.effective_items:.0f}), the interval is rough.")
     return lines
 
 
+def _within_margin(comparison: Comparison) -> bool:
+    low, high, margin = comparison.difference.low, comparison.difference.high, comparison.margin
+    clear = comparison.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)
+    return clear and low is not None and high is not None and -margin < low and high < margin
+
+
+def power_sentence(undecided: Sequence[Comparison]) -> str:
+    """What these comparisons could detect, and what would detect the margin."""
+    known = [each for each in undecided if each.detectable is not None]
+    name, checkpoints = known[0].metric.name, known[0].question == Question.CHECKPOINTS
+    ends = [end for each in known for end in each.detectable or ()]
+    sizes = change_range(name, min(ends), max(ends))
+    line = f"This {'test' if checkpoints else 'study'} could detect differences of {sizes}."
+    detecting = f"Detecting {change(name, known[0].margin, signed=False)} takes"
+    if seeds := [each.more_seeds for each in known if each.more_seeds is not None]:
+        lows, highs = [each.low for each in seeds], [each.high for each in seeds]
+        low = None if None in lows else min(own for own in lows if own is not None)
+        high = None if None in highs else max(own for own in highs if own is not None)
+        return f"{line} {detecting} {'about ' if low is not None else ''}{MoreSeeds(low, high)} more seeds."
+    if items := [each.more_items for each in known if each.more_items is not None]:
+        kind = "test items" if known[0].groups is None else "groups of test items"
+        count = f"{round(max(items), min(0, 2 - len(str(max(items))))):,}"
+        return f"{line} {detecting} at least {count} {kind}{'' if checkpoints else ', however many seeds'}."
+    return line
+
+
 def task_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
-    """Of one task: those that must come first, and those that can wait."""
+    """Of one task: the answers, one for each variant, and what limits them, the most important first."""
     losses, wins = baseline_sentences(verdict)
-    first = [
-        *learning_sentences(verdict),
-        *([VOCABULARIES_DIFFER] if verdict.vocabularies_differ else []),
+    limits = [
+        *unlearned_sentences(verdict),
         *losses,
-        *verdict_sentences(verdict.comparisons),
-    ]
-    rest = [
         *audit_sentences(verdict),
+        *([VOCABULARIES_DIFFER] if verdict.vocabularies_differ else []),
+        *training_sentences(verdict),
         *contamination_sentences(verdict),
+        *limit_sentences(verdict.comparisons),
         *wins,
         *reuse_sentences(verdict.test_reuse, verdict.metric.name),
         *failure_sentences(verdict.failures),
         *([best_of_sentence(verdict.best_of, verdict.metric.name)] if verdict.best_of else []),
     ]
-    return first, rest
+    return verdict_sentences(verdict.comparisons), limits
 
 
 def verdict_sentences(comparisons: Sequence[Comparison]) -> list[str]:
-    """One for each variant; one for all that have too few seeds, were judged before, or did not learn."""
-    few = [each for each in comparisons if each.too_few_seeds]
+    """One for each variant; one for all that were judged before, or did not learn."""
     before = [each for each in comparisons if each.judged_before]
     blank = [each for each in comparisons if each.neither_learned]
-    lines = [_too_few(few)] if len(few) > 1 else [comparison_sentence(each) for each in few]
-    lines += [_judged_before(before)] if before else []
-    lines += [_neither_learned(blank)] if blank else []
-    return [*lines, *(comparison_sentence(each) for each in comparisons if each not in (*few, *before, *blank))]
-
-
-def _needed(comparison: Comparison) -> str:
-    return "A threshold needs 2." if comparison.runs and not comparison.runs[1] else NEEDED
-
-
-def _too_few(comparisons: Sequence[Comparison]) -> str:
-    kind = "run" if comparisons[0].runs else "seed"
-    most = counted(max(each.seeds for each in comparisons), kind)
-    head = f"There are too few {kind}s to judge: {most}. {_needed(comparisons[0])}"
-    return f"{head} {_so_far(comparisons)}"
+    lines = [_judged_before(before)] if before else []
+    if len(blank) > 1:
+        names = listed([*(each.variant for each in blank), blank[0].baseline])
+        lines.append(f"{names} are not comparable on {blank[0].test_set}: none of these models has learned the task.")
+        before = [*before, *blank]
+    return [*lines, *(answer(each) for each in comparisons if each not in before)]
 
 
 def _judged_before(comparisons: Sequence[Comparison]) -> str:
     """What was judged before, and what to do."""
-    head = (
-        f"Undecided, exploratory: {comparisons[0].reasons[0].text}, and further verdicts raise false alarms above 5%."
-    )
-    advice = "--open-ended allows any number of verdicts; else repeat the study with new seeds."
-    return f"{head} {_so_far(comparisons)} What to do: {advice}"
-
-
-def _neither_learned(comparisons: Sequence[Comparison]) -> str:
-    names = listed([*(each.variant for each in comparisons), comparisons[0].baseline])
-    who = "None of these models has" if len(comparisons) > 1 else "Neither model has"
-    return f"Not comparable: {names}. {who} learned the task on {comparisons[0].test_set}."
-
-
-def _so_far(comparisons: Sequence[Comparison]) -> str:
+    head = f"Undecided, exploratory: {comparisons[0].reasons[0].text}."
     told = [
         f"{each.variant} {change(each.metric.name, each.difference.estimate)}"
         + ("" if each.q is None else f" (q = {each.q:.2g})")
         for each in comparisons
         if each.difference.estimate is not None
     ]
-    return f"So far, against {comparisons[0].baseline}: {'; '.join(told)}."
+    advice = "--open-ended allows any number of verdicts; else repeat the study with new seeds."
+    return f"{head} So far, against {comparisons[0].baseline}: {'; '.join(told)}. What to do: {advice}"
 
 
 def earlier_words(past: PastLook, now: PastLook) -> str:
@@ -336,51 +299,55 @@ def earlier_words(past: PastLook, now: PastLook) -> str:
     return f"this study was judged before, {listed(told or ['on other outcomes or by another rule'])}"
 
 
-def learning_sentences(verdict: TaskVerdict) -> list[str]:
-    """Which seeds learned nothing, and which had not finished learning."""
-    lines = []
-    unlearned: defaultdict[str, list[Unlearned]] = defaultdict(list)
+def unlearned_sentences(verdict: TaskVerdict) -> list[str]:
+    """Which seeds learned nothing: one sentence for each variant and way."""
+    places: defaultdict[tuple[str, UnlearnedKind, str], list[str]] = defaultdict(list)
     for each in verdict.unlearned:
-        unlearned[each.variant].append(each)
-    for variant, cases in unlearned.items():
-        ways = [
-            f"{len(each.seeds)} of {counted(each.of, 'seed')} {UNLEARNED[each.kind]} on {each.test_set}"
-            for each in cases
-        ]
-        lines.append(f"Did not learn: of {variant}, {'; '.join(ways)}.")
-    improving = []
+        who = "no seed learned" if len(each.seeds) == each.of else f"{len(each.seeds)} of {each.of} seeds did not learn"
+        places[each.variant, each.kind, who].append(each.test_set)
+    return [
+        f"{variant}: {who}; they {UNLEARNED[kind]} on {listed(sets)}." for (variant, kind, who), sets in places.items()
+    ]
+
+
+def training_sentences(verdict: TaskVerdict) -> list[str]:
+    """Variants most of whose seeds had not finished learning, or were worse since."""
+    kinds = (TrainingEndKind.STILL_IMPROVING, TrainingEndKind.OVERFITTED)
+    by_kind: dict[TrainingEndKind, list[str]] = {kind: [] for kind in kinds}
     for variant, by_seed in verdict.training.items():
-        ends = list(by_seed.values())
-        worse = [each for each in ends if each.end == TrainingEndKind.OVERFITTED]
-        still = sum(each.end == TrainingEndKind.STILL_IMPROVING for each in ends)
-        if 2 * still > len(ends):
-            improving.append((variant, f"{still} of {counted(len(ends), 'seed')}"))
-        elif 2 * len(worse) > len(ends):
-            best, steps = (round(median(getattr(each, key) for each in worse)) for key in ("best_step", "steps"))
-            line = f"Overfitted: {len(worse)} of {counted(len(ends), 'seed')} of {variant} were best at step {best:,}"
-            lines.append(f"{line} of {steps:,} (median), worse since.")
-    if improving:
-        who = listed([f"{variant} ({seeds})" for variant, seeds in improving])
-        if len(improving) == len(verdict.training) > 1:
-            who = f"all {len(improving)} variants"
-        text = (
-            f"Underfitted: {who} were still improving when training stopped; results may change with longer training."
-        )
-        lines.insert(len(unlearned), text)
+        for kind in kinds:
+            if 2 * sum(each.end == kind for each in by_seed.values()) > len(by_seed):
+                by_kind[kind].append(variant)
+    texts = (
+        "still improving when training stopped; results may change with longer training",
+        "best long before training stopped, and worse since",
+    )
+    lines = []
+    for (kind, variants), text in zip(by_kind.items(), texts, strict=True):
+        every = len(variants) == len(verdict.training) > 1
+        who = f"All {len(variants)} variants" if every else listed(variants) if variants else ""
+        title = "Underfitted" if kind == TrainingEndKind.STILL_IMPROVING else "Overfitted"
+        lines += [f"{title}: {who} {'was' if len(variants) == 1 else 'were'} {text}."] if variants else []
     return lines
+
+
+OWN_CODE = {
+    OwnCode.OPTIMIZER: "its own optimizer",
+    OwnCode.LOSS: "its own loss",
+    OwnCode.TABLES: "tables filled before training",
+}
 
 
 def audit_sentences(verdict: TaskVerdict) -> list[str]:
     lines = []
     for name, audit in verdict.audits.items():
-        so = "accepted with an explicit option" if audit.accepted else "it cannot be called better"
-        failed = ", ".join(audit.failed) or "see there"
-        if audit.level == AuditLevel.RED:
-            lines.append(f"Failed leak audit: {name} ({failed}); {so}.")
-        elif audit.level == AuditLevel.UNAUDITED:
-            lines.append(f"Not audited: {name}, as the audit's process broke down (run the study again); {so}.")
+        if audit.own_code:
+            own, both = listed([OWN_CODE[code] for code in audit.own_code]), listed(["network", *audit.own_code])
+            lines.append(f"Own training code: {name} uses {own}. What is compared is {both}, not the network alone.")
+        if audit.level == AuditLevel.UNAUDITED:
+            lines.append(f"Not audited: {name}, as the audit's process broke down; run the study again.")
         elif audit.level == AuditLevel.AMBER:
-            lines.append(f"Leak audit with warnings: {name} ({failed}).")
+            lines.append(f"Leak audit with warnings: {name} ({', '.join(audit.failed) or 'see there'}).")
     return lines
 
 
@@ -401,17 +368,6 @@ def contamination_sentences(verdict: TaskVerdict) -> list[str]:
             line += f" {whose} is {copied} on the copies and {clean} on clean items."
         lines.append(line)
     return lines
-
-
-def subset_sentence(test_set: TestSet) -> str:
-    """Why verdicts are on the items that they are on."""
-    if test_set.copies is None:
-        return "The training set was not searched for copies of test items."
-    if not test_set.copies:
-        return "No test item occurs in the training set."
-    clean = test_set.subset == "clean"
-    choice = "verdicts are on the clean ones" if clean else "few enough for verdicts on all items"
-    return f"{test_set.copies / test_set.items:.1%} of the test items also occur in the training set: {choice}."
 
 
 def reuse_sentences(test_reuse: Mapping[str, Mapping[str, TestReuse]], metric: str) -> list[str]:

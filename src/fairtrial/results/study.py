@@ -1,25 +1,207 @@
-"""A finished study: its folder, its verdict, its trials."""
+"""A study's folder: its verdict as JSON, its files read for showing, and the finished study of the API."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fairtrial.description import Description, Result
-from fairtrial.errors import FairtrialError
-from fairtrial.report.study_files import StudyFiles
+from fairtrial.disk import sha256_of
+from fairtrial.errors import BadInput, FairtrialError
+from fairtrial.finding import Passport
+from fairtrial.record import RESULT, Record
 from fairtrial.report.words import plan_lines
 from fairtrial.results.values import Verdict
-from fairtrial.stored_study import PlanSummary
+from fairtrial.stored import (
+    DataAudits,
+    ParameterRows,
+    PlanSummary,
+    StoredPlan,
+    TrialInfo,
+    read_document,
+    read_parameters,
+    read_plain,
+    write_document,
+)
+from fairtrial.typed import WrongValue, structure, unstructure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fairtrial.results.outcomes import Outcomes
     from fairtrial.run import Run
+
+T = TypeVar("T")
+VERSION = 3  # of what verdict.json holds
+AGAIN = "write it again with `fairtrial study STUDY`"
+HINT = "a study is a folder that `fairtrial study` wrote"
+
+
+def to_json(verdict: Verdict) -> dict[str, object]:
+    """Plain values, as verdict.json holds them."""
+    plain = unstructure(verdict)
+    assert isinstance(plain, dict)
+    return {"version": VERSION, **plain}
+
+
+def from_json(plain: Mapping[str, object], where: Path | str = "the verdict") -> Verdict:
+    """Refused where a value is missing, unknown or of another type."""
+    from fairtrial.legacy import verdict_of_0_2
+
+    known = {name: value for name, value in plain.items() if name not in ("version", "format")}
+    try:
+        if "version" not in plain:
+            return verdict_of_0_2(known)
+        if plain["version"] != VERSION:
+            raise BadInput(
+                f"{where} has version {plain['version']!r}; this fairtrial reads {VERSION}", "update fairtrial"
+            )
+        return structure(Verdict, _finite(known))
+    except WrongValue as error:
+        raise BadInput(f"{where} is damaged at {error}", AGAIN) from error
+
+
+def _finite(value: object) -> object:
+    """NaN and infinities mean unknown, as null does: they must not reach a sentence or a page."""
+    if isinstance(value, dict):
+        return {name: _finite(own) for name, own in value.items()}
+    if isinstance(value, list):
+        return [_finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_verdict(path: Path) -> Verdict:
+    return from_json(read_plain(path, AGAIN), path)
+
+
+def is_of_0_2(path: Path) -> bool:
+    """Whether a file was written by version 0.2.0, which stored less."""
+    return "version" not in read_plain(path, AGAIN)
+
+
+def write_verdict(path: Path, verdict: Verdict) -> None:
+    write_document(path, to_json(verdict))
+
+
+@dataclass(frozen=True)
+class StudyFiles:
+    folder: Path
+    given: Verdict | None = None  # a verdict on results from elsewhere, which have no folder
+
+    @classmethod
+    def open(cls, folder: Path) -> StudyFiles:
+        if not folder.is_dir():
+            raise BadInput(f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}", HINT)
+        if (folder / "trial.json").is_file() and not (folder / "verdict.json").exists():
+            hint = f"look at it with: fairtrial show {folder}"
+            raise BadInput(f"{folder} is the record of one trial, not a study", hint)
+        if not (folder / "verdict.json").is_file():
+            unfinished = (folder / "plan.json").is_file() or (folder / "study.toml").is_file()
+            what = "has no verdict yet" if unfinished else "is not a study (it has no verdict.json)"
+            raise BadInput(f"{folder} {what}", f"continue with: fairtrial study {folder}" if unfinished else HINT)
+        return cls(folder)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return read_verdict(self.inside("verdict.json")) if self.given is None else self.given
+
+    @cached_property
+    def plan(self) -> StoredPlan:
+        return self.read("plan.json", StoredPlan) or StoredPlan()
+
+    @cached_property
+    def data_audits(self) -> DataAudits:
+        return self.read("contamination.json", DataAudits) or {}
+
+    @cached_property
+    def parameters(self) -> ParameterRows:
+        if self.given is not None:
+            return {}
+        for name in ("parameters.json", "ledger.json"):
+            self.inside(name)  # no symlink
+        return read_parameters(self.folder, HINT)
+
+    def passport(self, task: str, variant: str) -> Passport | None:
+        """What the audit of one variant found; None where there was none."""
+        return self.read(f"passports/{task}/{variant}.json", Passport)
+
+    @cached_property
+    def study_text(self) -> str:
+        if self.given is not None:
+            return ""
+        path = self.inside("study.toml")
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+    @cached_property
+    def records(self) -> dict[str, dict[str, list[Record]]]:
+        """Records by task and variant, in the order of seeds; folders that are not records yet are left out."""
+        found: dict[str, dict[str, list[Record]]] = {}
+        if self.given is not None:
+            return found
+        try:
+            for path in [place := self.inside("trials"), *place.glob("*"), *place.glob("*/*")]:
+                if path.is_dir():
+                    os.listdir(path)  # glob takes a folder that may not be read for an empty one
+        except OSError as error:
+            raise BadInput(f"{error.filename} cannot be read ({error.strerror})") from error
+        for path in sorted(place.glob("*/*/seed-*"), key=seed_in):
+            if (path / "trial.json").is_file():
+                task, variant = path.parts[-3:-1]
+                record = Record.open(self.inside(path.relative_to(self.folder).as_posix()))
+                found.setdefault(task, {}).setdefault(variant, []).append(record)
+        return found
+
+    def check_unchanged(self) -> None:
+        """What is told of a study rests on its trials: none may have been changed, moved, exchanged or removed since.
+        Weights, of which nothing is told, are checked where they are read."""
+        again = f"restore it, or judge again: fairtrial study {self.folder}"
+        for task, variants in self.records.items():
+            for record in (one for found in variants.values() for one in found):
+                record.check_unchanged(weights=False)
+                if (record.recipe.task, f"seed-{record.trial.seed}") != (task, record.folder.name):
+                    own = f"the record of {record.recipe.task}, seed {record.trial.seed}"
+                    raise BadInput(f"{record.folder} holds {own}", again)
+        if self.records and not self.inside("plan.json").is_file():
+            raise BadInput(f"{self.folder / 'plan.json'} is missing", again)
+        # of its plan only this: one of version 0.2 has another form, and no such list
+        judged = read_plain(self.inside("plan.json"), HINT).get("records", {}) if self.records else {}
+        if not isinstance(judged, dict):
+            raise BadInput(f"{self.folder / 'plan.json'} is damaged at records", again)
+        for name, digest in judged.items():
+            path = self.inside(name) / RESULT
+            if not path.is_file() or sha256_of(path) != digest:
+                problem = "is not the result that was judged here" if path.is_file() else "is missing"
+                raise BadInput(f"{path} {problem}", again)
+
+    def trials(self) -> Iterator[TrialInfo]:
+        """The facts of every trial."""
+        return (one.trial for variants in self.records.values() for found in variants.values() for one in found)
+
+    def inside(self, name: str) -> Path:
+        """A path below the folder; a symlink could lead out of it."""
+        path = self.folder
+        for part in Path(name).parts:
+            path = path / part
+            if part == ".." or path.is_symlink():
+                raise BadInput(f"{path} is a symlink; a study holds plain files only", HINT)
+        return path
+
+    def read(self, name: str, kind: type[T]) -> T | None:
+        """None where there is no such file."""
+        if self.given is not None:
+            return None
+        path = self.inside(name)
+        return read_document(path, kind, HINT) if path.exists() else None
+
+
+def seed_in(path: Path) -> tuple[str, int, str]:
+    number = path.name.removeprefix("seed-")
+    return str(path.parent), int(number) if number.isdecimal() else 0, path.name
 
 
 @dataclass(frozen=True, repr=False)

@@ -57,6 +57,7 @@ class ReasonCode(StrEnum):
     FAILED_AUDIT = "failed_audit"
     NOT_AUDITED = "not_audited"
     NEITHER_LEARNED = "neither_learned"
+    ATTENTION_UNUSED = "attention_unused"  # by either side, and the idea is about attention or positions
     EARLIER_LOOK = "earlier_look"  # the study was judged before, on other data or with another question
     EARLIER_VERSION = "earlier_version"  # of a verdict that was read from a file of version 0.2
 
@@ -293,7 +294,7 @@ class Comparison(Result):
     def sentence(self) -> str:
         """What it shows, in words.
 
-        >>> ft.compare([[1, 0, 1, 1]] * 5, [[0, 0, 1, 1]] * 5).sentence.startswith("Ours versus theirs is undecided")
+        >>> ft.compare([[1, 0, 1, 1]] * 5, [[0, 0, 1, 1]] * 5).sentence.startswith("ours versus theirs is undecided")
         True
         """
         from fairtrial.results.sentences import comparison_sentence
@@ -384,6 +385,14 @@ class Unlearned:
     of: int  # all seeds
 
 
+class OwnCode(StrEnum):
+    """What a variant brings beside a network: it takes part in the comparison."""
+
+    OPTIMIZER = "optimizer"
+    LOSS = "loss"
+    TABLES = "tables"  # that are filled before training, and not trained
+
+
 @dataclass(frozen=True)
 class AuditSummary:
     """Of a variant's leak audit."""
@@ -391,6 +400,7 @@ class AuditSummary:
     level: AuditLevel
     failed: tuple[str, ...] = ()
     accepted: bool = False  # with an explicit option
+    own_code: tuple[OwnCode, ...] = ()
 
     @property
     def blocks(self) -> bool:
@@ -530,6 +540,7 @@ class TaskVerdict:
 class Sentence:
     text: str
     task: str | None = None  # None: it is about all
+    limit: bool = False  # what limits an answer, not the answer itself
 
 
 @dataclass(frozen=True)
@@ -572,7 +583,7 @@ class Verdict(Result):
     def text(self) -> tuple[str, ...]:
         """Its sentences, the most important first.
 
-        >>> finished.verdict.text[-1].startswith("Selecting the best of 2 variants")
+        >>> finished.verdict.text[0].startswith("learned versus none is undecided")
         True
         """
         several = len(self.tasks) > 1
@@ -623,7 +634,7 @@ class Verdict(Result):
         >>> finished.verdict.to_json()["tasks"]["classify"]["comparisons"][0]["verdict"]
         'undecided'
         """
-        from fairtrial.results.verdict_file import to_json
+        from fairtrial.results.study import to_json
 
         return to_json(self)
 

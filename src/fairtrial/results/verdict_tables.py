@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
 from fairtrial.description import MISSING, Cell, Description, IntervalChart, IntervalRow, Row, Table, row
 from fairtrial.formatting import (
@@ -17,7 +16,7 @@ from fairtrial.formatting import (
     strides_note,
     with_interval,
 )
-from fairtrial.results.sentences import VOCABULARIES_DIFFER
+from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
 from fairtrial.results.values import (
     AuditLevel,
     Comparison,
@@ -26,11 +25,11 @@ from fairtrial.results.values import (
     Question,
     Score,
     TaskVerdict,
-    TrainingEndKind,
     Verdict,
     VerdictKind,
 )
 
+MOST_LIMITS = 3
 SUBSETS = ("all", "clean", "contaminated")
 VERDICTS = {kind: kind.value.replace("_", " ") for kind in VerdictKind}
 SHORT_VERDICTS = VERDICTS | {VerdictKind.EQUIVALENT: "equiv.", VerdictKind.NOT_COMPARABLE: "n/c"}
@@ -60,7 +59,16 @@ def describe_verdict(verdict: Verdict, *, every: bool = False, narrow: bool = Fa
     makers = MAIN + FURTHER if every else (narrow_scores,) if narrow else MAIN
     charts = [comparison_chart(task.comparisons, f"difference from {task.baseline}") for task in verdict.tasks.values()]
     drawn = [chart for chart in charts if chart.rows]
-    return Description(verdict.text, verdict_tables(verdict, makers), verdict.name, drawn)
+    return Description(shown_sentences(verdict, every), verdict_tables(verdict, makers), verdict.name, drawn)
+
+
+def shown_sentences(verdict: Verdict, every: bool) -> list[str]:
+    """Every answer, and of what limits them the most important."""
+    pairs = list(zip(verdict.sentences, verdict.text, strict=True))
+    limits = [text for sentence, text in pairs if sentence.limit]
+    shown = limits if every else limits[:MOST_LIMITS]
+    more = f"{counted(len(limits) - len(shown), 'further note')}: --all, in Python to_text(every=True)."
+    return [*(text for each, text in pairs if not each.limit), *shown, *([more] if len(shown) < len(limits) else [])]
 
 
 def comparison_chart(comparisons: Sequence[Comparison], title: str) -> IntervalChart:
@@ -218,7 +226,8 @@ def test_sets(task: TaskVerdict) -> Table | None:
 
 def by_itself(task: TaskVerdict, comparison: Comparison) -> bool:
     """Whether this is the judged metric on the judged items of one test set."""
-    return comparison.metric == task.metric and comparison.subset == task.sets[comparison.test_set].subset
+    test_set = task.sets.get(comparison.test_set)
+    return comparison.metric == task.metric and test_set is not None and comparison.subset == test_set.subset
 
 
 def _exploratory(task: TaskVerdict, comparisons: Sequence[Comparison], title: str) -> Table | None:
@@ -404,24 +413,6 @@ def reuse(task: TaskVerdict) -> Table | None:
     return some("use of the test sets", columns, rows, note, text_columns=3)
 
 
-def learning(task: TaskVerdict) -> Table | None:
-    """Whether each variant was trained long enough, by its validation curves."""
-    kinds = (TrainingEndKind.STILL_IMPROVING, TrainingEndKind.SETTLED, TrainingEndKind.OVERFITTED)
-    rows = []
-    for variant, by_seed in task.training.items():
-        ends = list(by_seed.values())
-        if ends:
-            counts = [f"{sum(each.end == kind for each in ends)} of {len(ends)}" for kind in kinds]
-            best = median(each.best_step for each in ends)
-            rows.append(row(named(task, variant), *counts, f"{best:,.0f} of {max(each.steps for each in ends):,}"))
-    columns = ("variant", "underfitted", "settled", "overfitted", "best step")
-    note = (
-        "Seeds, by their loss on validation. Underfitted: still improving at the last step, so train longer;"
-        " overfitted: worse since its best."
-    )
-    return some("was training long enough?", columns, rows, note)
-
-
 def cost(task: TaskVerdict) -> Table | None:
     rows = []
     for variant, each in task.cost.items():
@@ -498,5 +489,5 @@ def failures(task: TaskVerdict) -> Table | None:
     return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
-MAIN: Makers = (comparisons, test_sets, equal_cost, tuning, scores, versus_baselines, learning, cost, failures)
+MAIN: Makers = (comparisons, test_sets, equal_cost, tuning, scores, versus_baselines, cost, failures)
 FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search)

@@ -7,12 +7,17 @@ from fairtrial.statistics.comparison import (
     compare,
     decide_family,
     margin_for,
+)
+from fairtrial.statistics.multiplicity import ALPHA, LOOKS, holm
+from fairtrial.statistics.outcomes import (
+    SetOutcomes,
+    TaskOutcomes,
+    describe_set,
+    headline,
     score,
     scores_by_subset,
     subsets,
 )
-from fairtrial.statistics.multiplicity import ALPHA, LOOKS, holm
-from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set, headline
 from fairtrial.statistics.power import reach_of
 from fairtrial.statistics.verdict import as_comparison, judge_study
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import cached_property
 
 import numpy as np
+from scipy.special import stdtrit
 
 from fairtrial.errors import BadInput
 from fairtrial.results.values import (
@@ -18,15 +19,32 @@ from fairtrial.results.values import (
     Cost,
     DataFinding,
     Failure,
+    Interval,
     Metric,
     Question,
+    Score,
     SearchSummary,
     TestReuse,
     TestSet,
     TrainingEnd,
     UnlearnedKind,
+    is_accuracy,
 )
-from fairtrial.statistics.crossed import Array, Counts, Mask, Strata, linearised, macro_f1_values, summed
+from fairtrial.statistics.crossed import (
+    Array,
+    Counts,
+    Mask,
+    Strata,
+    Z,
+    crossed_t,
+    items_t,
+    kish,
+    linearised,
+    macro_f1_values,
+    runs_t,
+    summed,
+    wilson,
+)
 from fairtrial.statistics.multiplicity import ALPHA, Look
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # a test item: not in the training set, an exact copy, a near copy
@@ -34,6 +52,14 @@ Z_ONE_SIDED = 1.645  # 5% of networks that guess get above it
 LEAST = {"accuracy": 1.0, "perplexity": 0.01}  # least difference of interest: points; nats per token
 TOLERATED = 0.01  # share of contaminated items up to which verdicts are on all items
 HEADLINES = {"accuracy": 1, "window_perplexity": -1, "masked_perplexity": -1}  # 1: higher is better, -1: lower
+
+
+LARGEST = 1e100  # squares of values must be numbers, too
+
+
+def is_extreme(values: Array) -> Mask:
+    """Numbers that are too large or too small to compute with."""
+    return (np.abs(values) > LARGEST) | ((values != 0) & (np.abs(values) < 1 / LARGEST))
 
 
 def headline(score: Mapping[str, object]) -> tuple[str, int]:
@@ -132,6 +158,8 @@ class TaskOutcomes:
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
     open_ended: bool = False  # it may be judged after any seed
     training: Mapping[str, Mapping[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
+    idle: tuple[str, ...] = ()  # variants most of whose networks make no use of attention
+    about_attention: tuple[str, ...] = ()  # those that differ from the baseline in attention or positions
     contexts: dict[str, float] = field(default_factory=dict)  # test set -> least share of a length that a token sees
     # part of the verdict as they are
     cost: Mapping[str, Cost] = field(default_factory=dict)
@@ -401,3 +429,108 @@ def describe_set(status: Array | None, items: int, context: float | None = None)
     exact, near, clean = (int((status == kind).sum()) for kind in (EXACT, NEAR, CLEAN))
     subset = "clean" if (exact + near) / max(1, items) > TOLERATED else "all"
     return TestSet(items, subset, exact, near, clean, context)
+
+
+# scores of one variant
+
+FEWEST_SCORED = 5  # units, for the interval of a score
+
+
+def subsets(status: Array | None, items: int) -> dict[str, Mask]:
+    """Masks [item] of all, clean and contaminated items; only all items where there are no copies."""
+    every: dict[str, Mask] = {"all": np.ones(items, bool)}
+    if status is None or not (status != CLEAN).any():
+        return every
+    return {**every, "clean": status == CLEAN, "contaminated": status != CLEAN}
+
+
+def scores_by_subset(
+    metric: str, outcomes: SetOutcomes, status: Array | None, clusters: Counts | None = None
+) -> dict[str, Score]:
+    """`{"all": score, "clean": score, "contaminated": score}`, without subsets that have no items."""
+    masks = subsets(status, outcomes.items)
+    return {subset: score(metric, outcomes, keep, clusters) for subset, keep in masks.items() if keep.any()}
+
+
+def score(metric: str, outcomes: SetOutcomes, keep: Mask, clusters: Counts | None = None) -> Score:
+    """Mean, interval and the value of each seed: accuracy in per cent; perplexities are averaged as logarithms."""
+    if "resolution" in outcomes.arrays:
+        return _run_score(metric, outcomes)
+    by_class = is_accuracy(metric) and "label" in outcomes.arrays and keep.any()
+    sums = measure_by_class(outcomes, keep, clusters) if by_class else measure(metric, outcomes, keep, clusters)
+    if not sums.values.size:  # documents without a single counted token
+        return Score(Interval(), (), outcomes.seeds, 0)
+    by_seed = sums.values.sum(1) / sums.weights.sum(1)
+    mean, (low, high) = float(by_seed.mean()), _score_interval(metric, sums) or (None, None)
+    values = by_seed.tolist()
+    if metric == "perplexity":
+        values, mean = [_exp(value) for value in values], _exp(mean)
+        low, high = (None if end is None else _exp(end) for end in (low, high))
+    found = Score(Interval(mean, low, high), tuple(values), outcomes.seeds, int(keep.sum()))
+    return _with_every_byte(found, outcomes, keep) if "tokens" in outcomes.arrays else found
+
+
+def _run_score(metric: str, outcomes: SetOutcomes) -> Score:
+    values = outcomes["value"][:, 0]
+    test = runs_t(values, values[:0], ((), ()), float(outcomes["resolution"][0, 0])) if len(values) > 1 else None
+    shown = _exp if metric == "perplexity" else float
+    low, high = (None, None) if test is None else map(shown, test.interval())
+    mean = Interval(shown(float(values.mean())), low, high)
+    return Score(mean, tuple(map(shown, values.tolist())), outcomes.seeds, 0)
+
+
+def _with_every_byte(found: Score, outcomes: SetOutcomes, keep: Mask) -> Score:
+    """Beside a language model's score: every byte counted, and words that it knows only."""
+    kept = {name: array[:, keep] for name, array in outcomes.arrays.items()}
+    bits = measure("bits per byte", outcomes, keep)
+    known, known_only = (kept["tokens"] - kept["unknown"]).sum(1), None
+    if "unknown_nll" in kept and known.all():
+        nats = (kept["nll"] - kept["unknown_nll"]).sum(1)
+        known_only = math.exp(min(700.0, float((nats / known).mean())))
+    return replace(
+        found,
+        bits_per_byte=float((bits.values.sum(1) / bits.weights.sum(1)).mean()),
+        unknown_share=float(kept["unknown"].sum() / kept["tokens"].sum()),
+        perplexity_without_unknown=known_only,
+    )
+
+
+def score_interval(arrays: Mapping[str, Array]) -> tuple[float, float] | None:
+    """95% interval of one trial's accuracy (a share) or perplexity, over test items, from the outcomes of each [item]:
+    the one that `score` gives. None where there are too few items."""
+    metric = "accuracy" if "guess" in arrays else "perplexity"
+    one_seed = SetOutcomes((0,), {name: array[None] for name, array in arrays.items()})
+    groups = np.asarray(arrays["group"], np.intp) if "group" in arrays else None
+    mean = score(metric, one_seed, np.ones(one_seed.items, bool), groups).mean
+    if mean.low is None or mean.high is None:
+        return None
+    return (mean.low / 100, mean.high / 100) if metric == "accuracy" else (mean.low, mean.high)
+
+
+def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
+    """Over seeds and items; with a single seed over items only."""
+    seeds, units = sums.values.shape
+    if units < FEWEST_SCORED:  # it would reach from 0 to millions
+        return None
+    values = sums.linearised()
+    mean = float(values.mean())
+    layout = sums.sizes, sums.strata
+    test = items_t(values[0], *layout) if seeds == 1 else crossed_t(values, *layout)
+    assert test.item is not None
+    item = replace(test.item, variance=test.item.variance + sums.unseen)
+    test = replace(test, item=item)
+    share = mean / 100
+    if is_accuracy(metric) and (share < 1e-9 or share > 1 - 1e-9):  # t would claim certainty
+        low, high = wilson(round(share), kish(sums.sizes))
+        return 100 * low, 100 * high
+    if is_accuracy(metric) and seeds == 1 and item.variance:  # as many independent items as vary as much
+        spread, t = item.variance / 100**2, float(stdtrit(item.df, 0.975))
+        low, high = wilson(share, share * (1 - share) / spread * (Z / t) ** 2)
+        return 100 * low, 100 * high
+    half = test.spread.half_width(0.05) if test.varies else 0.0
+    low, high = mean - half, mean + half
+    return (max(0.0, low), min(100.0, high)) if is_accuracy(metric) or metric == "macro-F1" else (low, high)
+
+
+def _exp(value: float) -> float:
+    return math.exp(max(-700.0, min(700.0, value)))

@@ -38,9 +38,7 @@ from fairtrial.statistics.comparison import (
     decide_family,
     margin_for,
     may_be_judged,
-    scores_by_subset,
     share_seed_variance,
-    subsets,
 )
 from fairtrial.statistics.crossed import Array, Counts, Mask, wilson
 from fairtrial.statistics.multiplicity import ALPHA, Look, Terms, benjamini_hochberg, expected_bias, holm, next_look
@@ -49,11 +47,14 @@ from fairtrial.statistics.outcomes import (
     SetOutcomes,
     TaskOutcomes,
     describe_set,
+    is_extreme,
     last_digit,
     metric_named,
     not_learned,
     numbers_of,
     run_values,
+    scores_by_subset,
+    subsets,
 )
 
 # further metrics that are never judged, and the array that each is made of
@@ -87,16 +88,17 @@ def judge_study(
     if earlier:
         decided = as_exploratory(decided, earlier)
     judged = {title: task_verdict(*both) for title, both in zip(tasks, zip(posed, decided, strict=True), strict=True)}
-    first, rest = list[Sentence](), list[Sentence]()
+    answers, limits = list[Sentence](), list[Sentence]()
     for title, verdict in judged.items():
-        for lines, texts in zip((first, rest), task_sentences(verdict), strict=True):
-            lines += [Sentence(text, title) for text in texts]
+        own, limiting = task_sentences(verdict)
+        answers += [Sentence(text, title) for text in own]
+        limits += [Sentence(text, title, limit=True) for text in limiting]
     following = None if look is None else next_look(look)
     return Verdict(
         name=name,
         baseline=next(iter(judged.values())).baseline,
         tasks=judged,
-        sentences=(*first, *rest),
+        sentences=(*answers, *limits),
         until_clear=look is not None,
         open_ended=open_ended,
         look=None
@@ -152,6 +154,8 @@ class TaskComparisons:
         unlearned = [side for side in (variant, self.task.baseline) if self.mostly_unlearned(side, names)]
         if len(unlearned) == 2:
             contrast = contrast.but(ReasonCode.NEITHER_LEARNED, "neither model has learned the task")
+        if variant in self.task.about_attention and {variant, self.task.baseline} <= set(self.task.idle):
+            contrast = contrast.but(ReasonCode.ATTENTION_UNUSED, "attention is not used by these models")
         return replace(contrast, open_ended=self.task.open_ended)
 
     def versus_threshold(self, variant: str, title: str, threshold: float) -> Contrast:
@@ -352,7 +356,7 @@ def judge_runs(
     """Two groups of runs, one number per run. Runs of the same seed are paired."""
     sides = [numbers_of(side, name).astype(float) for side, name in zip((ours, theirs), names, strict=True)]
     for side, name, own in zip(sides, names, seeds, strict=True):
-        if side.ndim != 1 or not np.isfinite(side).all():
+        if side.ndim != 1 or not np.isfinite(side).all() or is_extreme(side).any():
             hint = "for one score per test item use ft.compare"
             raise BadInput(f"{name} must be a flat list of finite numbers, one per run", hint)
         if own is not None and (len(own) != len(side) or len(set(own)) < len(own)):
@@ -384,9 +388,11 @@ def check_arrays(one: Array, other: Array, clusters: Counts | None, weights: Arr
         if not (np.isfinite(weights).all() and (weights >= 0).all() and np.atleast_2d(weights).any(1).all()):
             raise BadInput("weights must be finite, not negative, and not all zero")
     counted = np.True_ if weights is None else weights > 0
-    if not all(np.isfinite(side[np.broadcast_to(counted, side.shape)]).all() for side in (one, other)):
+    used = [side[np.broadcast_to(counted, side.shape)] for side in (one, other)]
+    if not all(np.isfinite(side).all() and not is_extreme(side).any() for side in used):
         raise BadInput(
-            "some values are missing or infinite", "leave such items out on both sides, or give them weight 0"
+            "some values are missing or infinite, or too extreme to compute with",
+            "leave such items out on both sides, or give them weight 0",
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -18,7 +18,7 @@ from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import sha256_of
 from fairtrial.engines.job import AuditedVariant, AuditSubject, Job, JobResult
 from fairtrial.errors import BadInput
-from fairtrial.finding import Passport, worst
+from fairtrial.finding import REPORT, Passport, worst
 from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.results.values import (
@@ -27,6 +27,7 @@ from fairtrial.results.values import (
     Cost,
     DataFinding,
     Failure,
+    OwnCode,
     SearchSummary,
     TestReuse,
     TrainingEnd,
@@ -41,14 +42,14 @@ from fairtrial.statistics.outcomes import (
     describe_set,
     stack_outcomes,
 )
-from fairtrial.stored import Metrics, TrialResult, read_arrays, read_document
-from fairtrial.stored_study import DataAudit, StoredBaselines
+from fairtrial.stored import DataAudit, Metrics, StoredBaselines, TrialResult, read_arrays, read_document
 from fairtrial.study.design import METRIC, Variant
 from fairtrial.study.plan import Plan
 
 PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is killed
 BySeed = dict[int, dict[str, dict[str, Array]]]  # seed -> test set -> name -> array
 NamedArrays = tuple[tuple[str, ...], dict[str, Array]]  # of baselines
+OWN_CODE = {"O1": OwnCode.OPTIMIZER, "O2": OwnCode.LOSS, "O3": OwnCode.TABLES}  # by check of the leak audit
 
 
 def data_audit_jobs(plan: Plan) -> list[Job]:
@@ -87,7 +88,7 @@ def trained_jobs(plan: Plan) -> list[Job]:
     """The leak audit of one trained network of each variant that has not been audited since it was trained."""
     jobs = []
     for task in plan.recipes:
-        for variant in plan.study.judged:
+        for variant in plan.study.variants:
             record = first_record(plan, task, variant)
             if record is not None and trained_passport(record) is None:
                 key = (task, variant.name, "trained")
@@ -132,9 +133,10 @@ def keep_artifact(plan: Plan, result: JobResult) -> list[str]:
     """Write down what a job found; baselines write their own arrays. What stands in the way of a verdict is told at
     once, not after the last trial."""
     if isinstance(audit := result.value, DataAudit):
-        marked = replace(audit, mark=data_mark(plan, audit.task))
-        plan.home.write("contamination.json", plan.home.read_data_audits() | {audit.task: marked})
-        return too_few_clean(plan, audit)
+        task = result.job.key[0]  # of the study: a probe's recipe is of another task
+        marked = replace(audit, mark=data_mark(plan, task))
+        plan.home.write("contamination.json", plan.home.read_data_audits() | {task: marked})
+        return too_few_clean(plan, task, audit)
     told = []
     if result.job.kind == "passport" and isinstance(result.value, tuple):
         for audited in result.value:
@@ -146,9 +148,9 @@ def keep_artifact(plan: Plan, result: JobResult) -> list[str]:
     return told
 
 
-def too_few_clean(plan: Plan, audit: DataAudit) -> list[str]:
+def too_few_clean(plan: Plan, task: str, audit: DataAudit) -> list[str]:
     """Test sets of which too little is left without what the training set holds as well."""
-    sets, told = plan.eval_sets[audit.task], []
+    sets, told = plan.eval_sets[task], []
     for name, copied in audit.sets.items():
         status = np.array(copied.status)
         if name in sets.items and describe_set(status, len(status)).subset == "clean" and not sets.too_few(name):
@@ -174,7 +176,9 @@ def passport_of(plan: Plan, task: str, variant: str, *, trained: bool = True) ->
     findings = [each for passport in passports if passport for each in passport.findings]
     level = AuditLevel(worst(findings)) if all(passports) or worst(findings) == "red" else AuditLevel.UNAUDITED
     failed = [f"{each.id} {each.name}" for each in findings if level != AuditLevel.PASS and each.severity == level]
-    return AuditSummary(level, tuple(dict.fromkeys(failed)), own.accept_failed_passport)
+    told = {each.id for each in findings if each.verdict == REPORT}
+    code = tuple(code for id, code in OWN_CODE.items() if id in told)
+    return AuditSummary(level, tuple(dict.fromkeys(failed)), own.accept_failed_audit, code)
 
 
 def data_mark(plan: Plan, task: str) -> str:
@@ -189,25 +193,18 @@ def passport_mark(plan: Plan, task: str, variant: str) -> str:
     return "-".join([fingerprint(plan.recipes[task][variant]), *plugins])
 
 
-def gather(
-    plan: Plan, task: str, search: SearchSummary | None = None, variants: Mapping[str, Variant] | None = None
-) -> TaskOutcomes:
-    """Records, baselines and audits of a task -> what the statistics are given. `variants`: by the name that they are
-    judged under; by default those of the main verdict, under their own."""
-    if variants is None:
-        variants = {variant.name: variant for variant in plan.study.judged}
-    finished, baseline = plan.finished(task), plan.study.baseline
-    records = {name: finished[variant.name] for name, variant in variants.items()}
-    judged_as = {plan.trained_as(task, variant): name for name, variant in variants.items()}
+def gather(plan: Plan, task: str, search: SearchSummary | None = None) -> TaskOutcomes:
+    """Records, baselines and audits of a task -> what the statistics are given."""
+    records, baseline = plan.finished(task), plan.study.baseline
     failures = [
-        Failure(judged_as[row.variant], row.seed, row.error)
+        Failure(row.variant, row.seed, row.error)
         for row in plan.home.failures()
-        if row.variant in judged_as and row.task == task
+        if row.variant in records and row.task == task
     ]
     if not records[baseline]:
         if blocked(plan, task, plan.study.variant(baseline)):
             failed = ", ".join(passport_of(plan, task, baseline, trained=False).failed)
-            hint = "choose another baseline, or accept it: accept_failed_passport = true in the study file"
+            hint = "choose another baseline, or accept it: accept_failed_audit = true in the study file"
             raise BadInput(
                 f"the baseline {baseline!r} failed its leak audit ({failed}), so nothing can be judged", hint
             )
@@ -231,15 +228,32 @@ def gather(
         endpoint=plan.study.endpoint.get(task),
         status={name: np.array(own.status, dtype=np.int8) for name, own in copied.items() if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
-        audits={name: passport_of(plan, task, variant.name) for name, variant in variants.items()},
+        audits={name: passport_of(plan, task, name) for name in records},
         training={name: training_ends(own) for name, own in ran.items()},
+        idle=tuple(name for name, own in ran.items() if not attention_is_used(own.values())),
+        about_attention=tuple(name for name in ran if concerns_attention(ran[name], ran[baseline])),
         contexts=strided(next(iter(records[baseline].values()))),
-        cost=cost(plan, task, records, variants),
+        cost=cost(plan, task, records),
         test_reuse={name: test_reuse([record.result for record in own.values()]) for name, own in ran.items()},
         failures=tuple(failures),
         data_findings=failed_findings(audit),
         search=search,
     )
+
+
+def attention_is_used(records: Iterable[Record]) -> bool:
+    """By at least half of the networks that were asked."""
+    asked = [record.result.attention for record in records if record.result.attention]
+    return not asked or 2 * sum(use.used for use in asked) >= len(asked)
+
+
+def concerns_attention(ours: Mapping[int, Record], theirs: Mapping[int, Record]) -> bool:
+    """Whether the two differ in a part that changes attention or positions, also by leaving positions out."""
+    first, second = next(iter(ours.values())), next(iter(theirs.values()))
+    uses = [record.result.attention for record in (first, second)]
+    named = {name for use in uses if use for name in use.parts}
+    mine, other = first.recipe.parts, second.recipe.parts
+    return any(choice.name in named for choice in (*mine, *other) if (choice in mine) != (choice in other))
 
 
 def proven_outcomes(record: Record, sets: Mapping[str, int]) -> dict[str, dict[str, Array]]:
@@ -338,13 +352,11 @@ def training_ends(records: Mapping[int, Record]) -> dict[int, TrainingEnd]:
     }
 
 
-def cost(
-    plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]], variants: Mapping[str, Variant]
-) -> dict[str, Cost]:
+def cost(plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]]) -> dict[str, Cost]:
     """Parameters, FLOPs, and the time of a step: the median over seeds of each trial's median."""
     costs = {}
     for name, named in records.items():
-        measured = plan.calibration.get(task, {}).get(variants[name].name)
+        measured = plan.calibration.get(task, {}).get(name)
         clocks = [entry for record in named.values() for entry in record.clock()]
         paces = [entry.step_seconds for entry in clocks if entry.step_seconds is not None]
         peaks = [entry.peak_memory_mb for entry in clocks if entry.peak_memory_mb]

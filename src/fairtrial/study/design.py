@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairtrial.errors import BadInput
-from fairtrial.recipe import BUILT_IN, PartChoice, Recipe, built_in_recipe, load_recipe, with_changes, with_data
+from fairtrial.recipe import BUILT_IN, PROBES, PartChoice, Recipe, built_in_recipe, load_recipe, with_changes, with_data
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.outcomes import LEAST
-from fairtrial.stored_study import Settings
+from fairtrial.stored import Settings
 
 METRIC = {"classify": "accuracy", "lm": "perplexity"}  # the tasks that are judged, and by what
+METRIC |= {probe: METRIC[task] for probe, task in PROBES.items()}
 # what decides the test items: variants that differ here were not asked the same questions
 SHARED_DATA = "source format presidents test text_column label_column split_column group_column".split()
 # a token that sees more is easier to predict; other devices, precisions and programs round differently
 SHARED_FIELDS = [("data", name) for name in SHARED_DATA]
 SHARED_FIELDS += [("scoring", "full_context")]
 SHARED_FIELDS += [("training", "device"), ("training", "precision")]
-UNTUNED = "untuned"
 PARAMETERS = "parameters"  # what may be matched
 LARGEST_STUDY = 10_000  # seeds
 
@@ -35,12 +35,11 @@ class Variant:
     plugins: tuple[str, ...] = ()  # files that bring its parts
     settings: Settings = field(default_factory=dict)
     seeds_from: int | None = None  # seeds of its own, so not paired
-    accept_failed_passport: bool = False
+    accept_failed_audit: bool = False
     searched: bool = True  # takes part in the study's search; else it is run as given
-    # a second way to run another variant, which the study adds by itself and never writes down
-    twin_of: str = ""
-    twin: str = ""  # what is different: UNTUNED, or PARAMETERS, which are the baseline's
-    task_settings: Mapping[str, Settings] = field(default_factory=dict)  # of a matched twin, for each task
+    # a second way to run another variant, which the study adds by itself and never writes down:
+    matched_to: str = ""  # its name; this one has the baseline's number of parameters
+    task_settings: Mapping[str, Settings] = field(default_factory=dict)  # of a matched variant, for each task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,6 @@ class Search:
     fields: Settings  # a list of values, or {from, to, scale} for random tries
     random: int | None = None  # so many tries at random; None: the whole grid
     seeds: tuple[int, ...] = (1000,)  # not those of the study
-    untuned: bool = True  # judge the variants as given, too, beside the tuned ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,24 +74,13 @@ class Study:
         raise BadInput(f"no variant is called {name!r}{did_you_mean(name, [each.name for each in self.variants])}")
 
     @property
-    def judged(self) -> tuple[Variant, ...]:
-        """The variants of the main verdict: all but those that are run again untuned."""
-        return tuple(variant for variant in self.variants if variant.twin != UNTUNED)
-
-    @property
-    def untuned(self) -> dict[str, Variant]:
-        """The variants as they were given, by their own names; empty where no search changes them."""
-        twins = {variant.twin_of: variant for variant in self.variants if variant.twin == UNTUNED}
-        return {variant.name: twins.get(variant.name, variant) for variant in self.own} if twins else {}
-
-    @property
     def own(self) -> tuple[Variant, ...]:
         """The variants that a user named."""
-        return tuple(variant for variant in self.variants if not variant.twin)
+        return tuple(variant for variant in self.variants if not variant.matched_to)
 
-    def with_twins(self, kind: str, twins: Iterable[Variant]) -> Study:
-        """With these instead of all earlier twins of this kind."""
-        return replace(self, variants=(*(each for each in self.variants if each.twin != kind), *twins))
+    def with_matched(self, matched: Iterable[Variant]) -> Study:
+        """With these instead of all earlier matched variants."""
+        return replace(self, variants=(*self.own, *matched))
 
     def seeds_of(self, variant: Variant) -> tuple[int, ...]:
         """The seeds that a variant runs with, in the order in which they are paired."""
@@ -145,7 +132,7 @@ def recipe_of(study: Study, task: str, variant: Variant, chosen: Settings | None
     recipe = bases[task]
     if variant.recipe:
         recipe = load_recipe(Path(variant.recipe))
-        if recipe.task != task:
+        if recipe.task != PROBES.get(task, task):
             raise BadInput(f"{variant.recipe} is a recipe for {recipe.task!r}, and the study is about {task!r}")
     recipe = with_data(replace(recipe, name=variant.name), study.data or None)
     if variant.parts is not None:

@@ -12,8 +12,7 @@ from fairtrial.disk import append_line, disk_errors, locked, write_text
 from fairtrial.errors import BadInput
 from fairtrial.finding import Passport
 from fairtrial.record import Record
-from fairtrial.stored import read_document, read_lines, to_line, write_document
-from fairtrial.stored_study import DataAudits, FailedTrial, StoredPlan
+from fairtrial.stored import DataAudits, FailedTrial, StoredPlan, read_document, read_lines, to_line, write_document
 from fairtrial.typed import structure
 
 T = TypeVar("T")

@@ -35,15 +35,13 @@ from fairtrial.events import (
     Stepped,
 )
 from fairtrial.finding import Passport
-from fairtrial.inspection.catalogue import Picture, plot_part
 from fairtrial.inspection.parameters import flops_of, ledger_of
 from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_code, load_files
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
-from fairtrial.stored import TrialResult, write_document
-from fairtrial.stored_study import Calibration, DataAudit, StoredBaselines
+from fairtrial.stored import Calibration, DataAudit, StoredBaselines, TrialResult, write_document
 from fairtrial.training.loop import Loop
 from fairtrial.training.tasks import build_network
 from fairtrial.trial import resume_trial, run_trial
@@ -51,7 +49,7 @@ from fairtrial.trial import resume_trial, run_trial
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
 WARM_STEPS = 2
 LEAST_STEPS, MOST_STEPS = 3, 30  # timed once warm
-AFTER_TRAINING = ("M5", "M7", "V1", "V2", "V3", "V5", "T1")  # checks of a trained network
+AFTER_TRAINING = ("M3", "M7", "V3", "V5", "V6", "T1", "F1")  # checks of a trained network
 STEP_SECONDS = 0.8  # spent on timing steps
 
 
@@ -194,14 +192,6 @@ def trained_job(job: Job, on_event: OnEvent, stop: Stop) -> Passport:
     record = Record.open(Path(job.folder))
     with use_threads(1):
         return audit_record(record, only=AFTER_TRAINING)
-
-
-def drawing_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[Picture, ...]:
-    """One part drawn."""
-    load_files(Path(name) for name in job.plugins)
-    asked = job.drawing
-    assert asked is not None
-    return tuple(plot_part(asked.part, heads=asked.heads, length=asked.length, causal=asked.causal, **asked.options))
 
 
 def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> StoredBaselines:

@@ -20,7 +20,7 @@ def match_parameters(plan: Plan, chosen: Chosen) -> Plan:
     """The calibrated plan with a matched variant for each whose parameters are not the baseline's."""
     if not plan.study.match:
         return plan
-    study = plan.study.with_twins(PARAMETERS, ())
+    study = plan.study.with_matched(())
     plan = replace(plan, study=study, recipes=recipes_of(study, chosen))
     matched = []
     for variant in study.own:
@@ -28,9 +28,9 @@ def match_parameters(plan: Plan, chosen: Chosen) -> Plan:
         if any(abs(ratio - 1) > NEAR for ratio in ratios):
             settings = {task: {FIELD: hidden_for(plan, task, variant.name)} for task in plan.recipes}
             name = matched_name(variant.name)
-            twin = replace(variant, name=name, twin_of=variant.name, twin=PARAMETERS, searched=False)
-            matched.append(replace(twin, task_settings=settings))
-    study = study.with_twins(PARAMETERS, matched)
+            adjusted = replace(variant, name=name, matched_to=variant.name, searched=False)
+            matched.append(replace(adjusted, task_settings=settings))
+    study = study.with_matched(matched)
     return replace(plan, study=study, recipes=recipes_of(study, chosen))
 
 

@@ -21,13 +21,12 @@ from fairtrial.events import JobDone, JobFailed, StudyEvent, StudyNotice, Timing
 from fairtrial.formatting import format_time
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
-from fairtrial.record import Record
+from fairtrial.record import RESULT, Record
 from fairtrial.registry import did_you_mean
 from fairtrial.results.sentences import counted
 from fairtrial.statistics.outcomes import CLEAN, describe_set
-from fairtrial.stored import TrialResult
-from fairtrial.stored_study import Calibration, PastLook, PlanSummary, Settings, StoredPlan
-from fairtrial.study.design import METRIC, UNTUNED, Study, Variant, check_same_items, recipe_of
+from fairtrial.stored import Calibration, PastLook, PlanSummary, Settings, StoredPlan, TrialResult
+from fairtrial.study.design import METRIC, Study, Variant, check_same_items, recipe_of
 from fairtrial.study.folder import FAILURES, StudyFolder
 from fairtrial.study.tables import write_study
 
@@ -108,38 +107,26 @@ class Plan:
         for index in range(len(self.study.seeds)):
             for task, recipes in self.recipes.items():
                 for variant in self.study.variants:
-                    enough = self.settled.get((task, variant.twin_of if variant.twin == UNTUNED else variant.name))
-                    if self.trained_as(task, variant) != variant.name or (enough is not None and index >= enough):
+                    enough = self.settled.get((task, variant.name))
+                    if enough is not None and index >= enough:
                         continue
                     seed = self.study.seeds_of(variant)[index]
                     folder = self.home.trial(task, variant.name, seed)
                     trials.append(Trial(task, variant, seed, recipes[variant.name], folder))
         return trials
 
-    def trained_as(self, task: str, variant: Variant) -> str:
-        """The variant whose trials are this one's: its own, unless tuning has changed nothing."""
-        recipes = self.recipes[task]
-        if variant.twin == UNTUNED and fingerprint(recipes[variant.name]) == fingerprint(recipes[variant.twin_of]):
-            return variant.twin_of
-        return variant.name
-
     def finished(self, task: str) -> dict[str, dict[int, Record]]:
         """Finished records of each variant by seed."""
         found: dict[str, dict[int, Record]] = {}
         for variant in self.study.variants:
-            seeds, name = self.study.seeds_of(variant), self.trained_as(task, variant)
-            records = {seed: self.home.finished(self.home.trial(task, name, seed)) for seed in seeds}
+            seeds = self.study.seeds_of(variant)
+            records = {seed: self.home.finished(self.home.trial(task, variant.name, seed)) for seed in seeds}
             found[variant.name] = {seed: record for seed, record in records.items() if record is not None}
         return found
 
     def expected_seconds(self, width: int, seeds: int) -> float:
         """Wall-clock time of the whole study with so many seeds, nothing being there yet."""
-        one_seed = sum(
-            calibration.seconds
-            for task, named in self.calibration.items()
-            for name, calibration in named.items()
-            if self.trained_as(task, self.study.variant(name)) == name
-        )
+        one_seed = sum(calibration.seconds for named in self.calibration.values() for calibration in named.values())
         others = len(self.recipes) * (len(self.study.variants) * PASSPORT_SECONDS + seeds * BASELINE_SECONDS)
         return (seeds * one_seed + others) / width + PAGE_SECONDS
 
@@ -148,11 +135,13 @@ class Plan:
 
     def write(self, summary: PlanSummary | None = None) -> None:
         """study.toml and plan.json. `summary`: by default that of the plan before."""
+        folders = [trial.folder for trial in self.trials()]
         plan = StoredPlan(
             tasks=tuple(self.recipes),
             variants=tuple(variant.name for variant in self.study.variants),
             seeds=self.study.seeds,
-            trials=tuple(self.home.name_of(trial.folder) for trial in self.trials()),
+            trials=tuple(map(self.home.name_of, folders)),
+            records={self.home.name_of(path): sha256_of(path / RESULT) for path in folders if self.home.finished(path)},
             calibration=self.calibration,
             looks=self.looks,
             summary=summary or self.home.read_plan().summary,
@@ -164,7 +153,6 @@ class Plan:
 
 
 def make_plan(study: Study, home: StudyFolder) -> Plan:
-    study = with_untuned(study)
     recipes = recipes_of(study, {})
     for task, named in recipes.items():
         for variant in study.variants:
@@ -179,27 +167,13 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
     return Plan(study, home, eval_sets, recipes, looks=home.read_plan().looks)
 
 
-def with_untuned(study: Study) -> Study:
-    """With every variant that is searched once more as it was given, so that both verdicts stand side by side."""
-    searched = study.own if study.search and study.search.untuned else ()
-    return study.with_twins(
-        UNTUNED,
-        (
-            replace(variant, name=f"{variant.name} ({UNTUNED})", twin_of=variant.name, twin=UNTUNED, searched=False)
-            for variant in searched
-            if variant.searched
-        ),
-    )
-
-
 def recipes_of(study: Study, chosen: Chosen) -> dict[str, dict[str, Recipe]]:
-    """`chosen`: what a search found for a variant; twins are tuned like their variant, unless they are untuned."""
+    """`chosen`: what a search found for a variant, which its matched variant takes as well."""
     found = {}
     for task in study.tasks:
-        best = {**chosen.get(task, {})} | {variant.name: {} for variant in study.variants if variant.twin == UNTUNED}
+        best = chosen.get(task, {})
         found[task] = {
-            each.name: recipe_of(study, task, each, best.get(each.name, best.get(each.twin_of)))
-            for each in study.variants
+            each.name: recipe_of(study, task, each, best.get(each.matched_to or each.name)) for each in study.variants
         }
     return found
 
@@ -367,8 +341,6 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
     jobs = []
     for task, recipes in plan.recipes.items():
         for variant in plan.study.variants:
-            if plan.trained_as(task, variant) != variant.name:
-                continue
             old = known.get(task, {}).get(variant.name)
             known_units = old is not None and (old.unit_parameters or not plan.study.match)
             if old is not None and known_units and old.mark == calibration_mark(plan, task, variant.name):
@@ -388,9 +360,6 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
     if jobs:
         on_event(TimingStarted(len(jobs)))
     run_jobs(engine, jobs, on_event, stop, accept)
-    for task, named in measured.items():
-        same = ((variant.name, plan.trained_as(task, variant)) for variant in plan.study.variants)
-        named |= {name: named[other] for name, other in same if other != name and other in named}
     return replace(plan, calibration=in_order(plan, measured))
 
 

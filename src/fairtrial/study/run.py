@@ -14,13 +14,13 @@ from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStart
 from fairtrial.formatting import vocabulary_of
 from fairtrial.progress import status
 from fairtrial.results.sentences import earlier_words
-from fairtrial.results.values import AuditLevel, Rule, Sentence, TaskVerdict, Untuned, Verdict
-from fairtrial.results.verdict_file import write_verdict
+from fairtrial.results.study import write_verdict
+from fairtrial.results.values import AuditLevel, Rule, Sentence, TaskVerdict, Verdict
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.outcomes import TaskOutcomes
 from fairtrial.statistics.power import expected_smallest
 from fairtrial.statistics.verdict import judge_study
-from fairtrial.stored_study import FailedTrial, PastLook, PlanSummary, StoredSearch
+from fairtrial.stored import FailedTrial, PastLook, PlanSummary, StoredSearch
 from fairtrial.study.artifacts import (
     baseline_jobs,
     blocked,
@@ -31,7 +31,7 @@ from fairtrial.study.artifacts import (
     trained_jobs,
     write_parameters,
 )
-from fairtrial.study.design import METRIC, Study, Variant
+from fairtrial.study.design import METRIC, Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.match import match_parameters, match_sentences, match_summary
 from fairtrial.study.plan import (
@@ -49,6 +49,7 @@ from fairtrial.study.search import (
     chosen_by,
     earlier_choice,
     run_search,
+    search_again,
     search_seconds_left,
     search_summary,
     tries_of,
@@ -186,7 +187,6 @@ def judge(plan: Plan, rule: Rule, search: StoredSearch | None = None) -> tuple[V
     now = look_of(plan, tasks, rule)
     verdict = judge_outcomes(plan, tasks, now)
     judged = any(each.p_adjusted is not None or each.q is not None for each in verdict.comparisons)
-    verdict = with_untuned(plan, verdict, now)
     if plan.study.match:
         matched = {name: replace(task, match=match_summary(plan, name)) for name, task in verdict.tasks.items()}
         verdict = replace(verdict, tasks=matched)
@@ -203,7 +203,7 @@ def look_of(plan: Plan, tasks: Mapping[str, TaskOutcomes], rule: Rule) -> PastLo
     return PastLook(
         baseline=plan.study.baseline,
         seeds={
-            task: {each.name: len(finished[each.name]) for each in plan.study.judged}
+            task: {each.name: len(finished[each.name]) for each in plan.study.variants}
             for task, finished in ((task, plan.finished(task)) for task in tasks)
         },
         margins={METRIC[task]: plan.study.least_difference[METRIC[task]] for task in tasks},
@@ -213,9 +213,7 @@ def look_of(plan: Plan, tasks: Mapping[str, TaskOutcomes], rule: Rule) -> PastLo
     )
 
 
-def judge_outcomes(
-    plan: Plan, tasks: Mapping[str, TaskOutcomes], now: PastLook, variants: Mapping[str, Variant] | None = None
-) -> Verdict:
+def judge_outcomes(plan: Plan, tasks: Mapping[str, TaskOutcomes], now: PastLook) -> Verdict:
     """By the rule of this look, given those before it."""
     if now.rule == Rule.OPEN_ENDED:
         family = len(now.compared.union(*(past.compared for past in plan.looks)))
@@ -226,7 +224,7 @@ def judge_outcomes(
         return judge_study(plan.study.name, tasks, earlier=text)
     *before, look = [look for look in LOOKS if look.seeds <= len(plan.study.seeds)]
     at = [(each, replace(plan, study=plan.study.with_seeds(each.seeds))) for each in before]
-    past = [(each, {task: gather(own, task, variants=variants) for task in tasks}) for each, own in at]
+    past = [(each, {task: gather(own, task) for task in tasks}) for each, own in at]
     return judge_study(plan.study.name, tasks, look=look, before=past, earlier=text)
 
 
@@ -241,12 +239,32 @@ def uncorrected(looks: Sequence[PastLook], now: PastLook) -> PastLook | None:
     return None
 
 
+def open_plan(folder: Path, data: str | None = None) -> Plan:
+    """The plan of a study that was run. `data`: where they are now."""
+    table = load_study(folder / "study.toml")
+    plan = make_plan(study_from(table if data is None else table | {"data": data}), StudyFolder(folder))
+    return plan.with_recipes(earlier_choice(plan))
+
+
 def gather_outcomes(folder: Path) -> dict[str, TaskOutcomes]:
     """Of every task of a study that was run, as its verdict is given them."""
-    home = StudyFolder(folder)
-    study = study_from(load_study(home.path / "study.toml"))
-    plan, _ = plan_study(study, home, InProcess(), Options(), lambda event: None, lambda: False)
+    plan = planned_again(open_plan(folder))
     return {task: gather(plan, task) for task in plan.recipes}
+
+
+def planned_again(plan: Plan) -> Plan:
+    """With the speeds that its folder keeps; refused where a trial is not the one that its place asks for."""
+    missing(plan, plan.trials())
+    return measured(plan, earlier_choice(plan), InProcess(), lambda event: None, lambda: False)
+
+
+def judge_again(plan: Plan, rule: Rule, *, rebuild: bool = False) -> Verdict:
+    """What the files of a study give, its search included. `rebuild`: what is missing is made first."""
+    plan = planned_again(plan)
+    if rebuild:
+        run_missing(plan, InProcess(), Options(), lambda event: None, lambda: False)
+        write_parameters(plan)
+    return judge(plan, rule, search_again(plan) if plan.study.search else None)[0]
 
 
 def own_weights_sentences(plan: Plan) -> list[Sentence]:
@@ -262,20 +280,6 @@ def own_weights_sentences(plan: Plan) -> list[Sentence]:
             )
             sentences.append(Sentence(text, task))
     return sentences
-
-
-def with_untuned(plan: Plan, verdict: Verdict, now: PastLook) -> Verdict:
-    """With the comparisons of the variants as they were given, beside those of the tuned ones."""
-    as_given = plan.study.untuned
-    if not as_given or not all(plan.finished(task)[as_given[plan.study.baseline].name] for task in plan.recipes):
-        return verdict
-    outcomes = {task: gather(plan, task, variants=as_given) for task in plan.recipes}
-    given = judge_outcomes(plan, outcomes, now, as_given).tasks
-    tasks = {
-        name: replace(task, untuned=Untuned(given[name].comparisons, given[name].scores))
-        for name, task in verdict.tasks.items()
-    }
-    return replace(verdict, tasks=tasks)
 
 
 def training_sentences(plan: Plan) -> list[Sentence]:
@@ -322,18 +326,14 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
     left, _ = missing(plan, trials)
     searching = search_seconds_left(plan) / engine.width
     share_left = len(left) / max(1, len(trials))
-    trained = {
-        task: {name: own for name, own in named.items() if plan.trained_as(task, study.variant(name)) == name}
-        for task, named in plan.calibration.items()
-    }
-    final = sum(own.final_seconds for named in trained.values() for own in named.values())
+    final = sum(own.final_seconds for own in measured)
     paired = {task: not any(recipe.external for recipe in named.values()) for task, named in plan.recipes.items()}
     alpha = LOOKS[0].alpha if options.rule == Rule.UNTIL_CLEAR else ALPHA
     audits = plan.home.read_data_audits()
     copied = {task: {name: own.status for name, own in audit.sets.items()} for task, audit in audits.items()}
     units = {task: sets.units(study.endpoint.get(task), copied.get(task)) for task, sets in plan.eval_sets.items()}
     open_ended = options.rule == Rule.OPEN_ENDED
-    family = (len(study.judged) - 1) * len(plan.recipes)
+    family = (len(study.variants) - 1) * len(plan.recipes)
     return PlanSummary(
         name=study.name,
         engine=engine.name,
@@ -343,7 +343,8 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
         left=len(left),
         expected_seconds=round(plan.expected_seconds(engine.width, seeds) * share_left + searching, 1),
         trial_seconds={
-            task: {name: round(own.seconds, 2) for name, own in named.items()} for task, named in trained.items()
+            task: {name: round(own.seconds, 2) for name, own in named.items()}
+            for task, named in plan.calibration.items()
         },
         final_seconds=round(seeds * final / engine.width * share_left, 1),
         memory_mb=max((own.memory_mb for own in measured), default=0.0),

@@ -17,11 +17,10 @@ from fairtrial.errors import BadInput
 from fairtrial.events import SearchStarted
 from fairtrial.formatting import format_time
 from fairtrial.recipe import with_changes
-from fairtrial.report.curves import trained_seconds
-from fairtrial.results.values import Choice, Comparison, SearchSummary, TaskVerdict
-from fairtrial.results.verdict_tables import VERDICTS
+from fairtrial.results.records import trained_seconds
+from fairtrial.results.values import Choice, SearchSummary, TaskVerdict
 from fairtrial.rng import generator_for
-from fairtrial.stored_study import FailedTrial, Settings, StoredSearch, TaskSearch, VariantSearch
+from fairtrial.stored import FailedTrial, Settings, StoredSearch, TaskSearch, VariantSearch
 from fairtrial.study.design import METRIC, Search, Variant
 from fairtrial.study.folder import FAILED_TRIES
 from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, run_jobs, to_run
@@ -94,10 +93,18 @@ def run_search(
             home.add_failure(failed, FAILED_TRIES)
 
     run_jobs(engine, [trial.job() for trial in left], on_event, stop, accept)
-    tasks = {task: choose(plan, task, tries, by_try) for task in plan.recipes}
-    stored = StoredSearch(search.seeds, tuple(tries), tasks)
+    stored = search_again(plan)
     home.write("search.json", stored)
     return stored
+
+
+def search_again(plan: Plan) -> StoredSearch:
+    """What the trials of a search give."""
+    search = plan.study.search
+    assert search is not None
+    tries, by_try = tries_of(search), search_trials(plan, search)
+    tasks = {task: choose(plan, task, tries, by_try) for task in plan.recipes}
+    return StoredSearch(search.seeds, tuple(tries), tasks)
 
 
 def search_seconds_left(plan: Plan) -> float:
@@ -139,7 +146,7 @@ def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> TaskSearch:
 
 
 def tuning_sentences(plan: Plan, task: str, verdict: TaskVerdict) -> list[str]:
-    """What the search cost, and what it changed: many gains vanish where the baseline is tuned, too."""
+    """What the search cost."""
     search = verdict.search
     if search is None:
         return []
@@ -149,21 +156,7 @@ def tuning_sentences(plan: Plan, task: str, verdict: TaskVerdict) -> list[str]:
     share, count = seconds / max(1e-9, seconds + rest), len(search.variants)
     tried = f"{search.trials} trials ({tries // count} tries for each of {count} variants)"
     took = f"{format_time(seconds)} of one core, {share:.0%} of the study's training"
-    lines = [f"The search took {tried}: {took}."]
-    return [*lines, agreement(verdict.comparisons, verdict.untuned.comparisons)] if verdict.untuned else lines
-
-
-def agreement(tuned: Sequence[Comparison], untuned: Sequence[Comparison]) -> str:
-    before = {(each.variant, each.test_set): each.verdict for each in untuned}
-    pairs = [(each, before[at]) for each in tuned if (at := (each.variant, each.test_set)) in before]
-    changed = [
-        f"{each.variant} on {each.test_set} is {VERDICTS[kind]} untuned, {VERDICTS[each.verdict]} tuned"
-        for each, kind in pairs
-        if each.verdict != kind
-    ]
-    if not changed:
-        return f"Tuned and untuned, all {len(pairs)} verdicts are the same."
-    return f"Tuning changes {len(changed)} of {len(pairs)} verdicts: {'; '.join(changed)}."
+    return [f"The search took {tried}: {took}."]
 
 
 def search_summary(search: TaskSearch) -> SearchSummary:

@@ -14,6 +14,7 @@ from fairtrial.errors import BadInput
 from fairtrial.prepare import tasks_of
 from fairtrial.recipe import (
     FOLDER_NAME,
+    PROBES,
     Data,
     Duration,
     PartChoice,
@@ -31,11 +32,10 @@ from fairtrial.recipe import (
 )
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.outcomes import LEAST
-from fairtrial.stored_study import Settings
+from fairtrial.stored import Settings
 from fairtrial.study.design import (
     METRIC,
     PARAMETERS,
-    UNTUNED,
     Search,
     Study,
     Variant,
@@ -94,7 +94,8 @@ def _name(part: str | Table) -> str:
 
 KNOWN = "name tasks recipe data baseline seeds least_difference endpoint sentence match set variants search".split()
 DEVICE = re.compile(r"(?i)(con|prn|aux|nul|(com|lpt)[0-9\xb9\xb2\xb3]) *(\..*)?")  # to Windows; never a folder
-OF_A_VARIANT = ("parts", "model", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
+OF_A_VARIANT = ("parts", "model", "recipe", "with", "seeds_from", "accept_failed_audit", "search")
+EARLIER = {"accept_failed_passport": "accept_failed_audit"}  # names in study files of version 0.2
 DEFAULT_VARIANTS = ("learned", "rope", "alibi")
 DEFAULT_SEEDS = 5
 
@@ -163,12 +164,12 @@ def design_study(
     endpoint: str | None = None,
 ) -> Study:
     """A study file's table with these changes; the options are those of `fairtrial study`."""
-    tasks = task and (list(METRIC) if task == "both" else [task])
+    tasks = task and (["classify", "lm"] if task == "both" else [task])
     given: Table = {"data": data, "recipe": recipe and [recipe], "baseline": baseline, "seeds": seeds}
     given |= {"tasks": tasks, "match": match, "endpoint": endpoint}
     if recipe is not None and recipe.endswith(".toml"):
         table = table | {"tasks": []}  # the recipe's own
-    if variants:
+    if variants or isinstance(variants, Mapping):
         table = table | {"variants": variant_tables(variants)}
         table.pop("baseline", None)
     table = table | {key: value for key, value in given.items() if value is not None}
@@ -244,7 +245,7 @@ def complete_study(table: Table, plugins: Sequence[Path] = ()) -> Study:
 def study_from(table: Mapping[str, object]) -> Study:
     check_known(table, KNOWN, "a study")
     recipes = tuple(as_list(table.get("recipe", "default")))
-    tables = table.get("variants") or list(DEFAULT_VARIANTS)
+    tables = table.get("variants", list(DEFAULT_VARIANTS))
     if isinstance(tables, list) and all(isinstance(each, str) for each in tables):
         tables = variant_tables(tables)
     if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
@@ -258,7 +259,7 @@ def study_from(table: Mapping[str, object]) -> Study:
     baseline = typed(table, "baseline", str, names[0])
     if baseline not in names:
         raise BadInput(f"baseline = {baseline!r} is not a variant{did_you_mean(baseline, names)}")
-    tasks = tuple(as_list(table.get("tasks", [])) or base_recipes(recipes))
+    tasks = tuple(as_list(table.get("tasks", [])) or (task for task in base_recipes(recipes) if task not in PROBES))
     for task in tasks:
         if task not in METRIC:
             raise BadInput(f"a study cannot be about {task!r}{did_you_mean(str(task), list(METRIC))}")
@@ -293,6 +294,7 @@ def variant_from(name: str, table: Table) -> Variant:
     if not FOLDER_NAME.fullmatch(name) or DEVICE.fullmatch(name):
         hint = "letters, digits and + - = , ( ) are fine: it becomes a folder's name, also on Windows"
         raise BadInput(f"{name!r} cannot be a variant's name", hint)
+    table = {EARLIER.get(key, key): value for key, value in table.items()}
     settings = {key: value for key, value in table.items() if key not in OF_A_VARIANT}
     for key, value in settings.items():
         if isinstance(value, dict):
@@ -324,7 +326,7 @@ def variant_from(name: str, table: Table) -> Variant:
         plugins=tuple(plugins),
         settings=settings,
         seeds_from=start,
-        accept_failed_passport=typed(table, "accept_failed_passport", bool, False),
+        accept_failed_audit=typed(table, "accept_failed_audit", bool, False),
         searched=typed(table, "search", bool, True),
     )
 
@@ -361,7 +363,8 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
-    check_known({key: 0 for key in table if key not in fields}, ("random", "seeds", UNTUNED), "[search]")
+    others = {key: 0 for key in table if key not in fields and key != "untuned"}  # the last is of version 0.2
+    check_known(others, ("random", "seeds"), "[search]")
     random = table.get("random")
     if random is not None and (type(random) is not int or random < 1):
         raise BadInput(f"search.random = {random!r} must be a number of tries")
@@ -378,7 +381,7 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not fields:
         raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]')
     seeds = seeds_from(table.get("seeds", [1000]), "search.seeds")
-    return Search(fields=fields, random=random, seeds=seeds, untuned=typed(table, UNTUNED, bool, True))
+    return Search(fields=fields, random=random, seeds=seeds)
 
 
 def is_range(value: object) -> bool:
@@ -437,9 +440,8 @@ def write_study(study: Study) -> str:
     for variant in study.own:
         lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
     if study.search:
-        untuned = None if study.search.untuned else False
-        own = {"random": study.search.random, "seeds": list(study.search.seeds), UNTUNED: untuned}
-        lines += ["", "[search]  # on validation only", *_lines({**study.search.fields, **own})]
+        own = {**study.search.fields, "random": study.search.random, "seeds": list(study.search.seeds)}
+        lines += ["", "[search]  # on validation only", *_lines(own)]
     return "\n".join(lines) + "\n"
 
 
@@ -450,7 +452,7 @@ def _variant_lines(variant: Variant) -> list[str]:
         "recipe": variant.recipe or None,
         "with": list(variant.plugins) or None,
         "seeds_from": variant.seeds_from,
-        "accept_failed_passport": variant.accept_failed_passport or None,
+        "accept_failed_audit": variant.accept_failed_audit or None,
         "search": None if variant.searched else False,
     }
     return _lines({**fields, **variant.settings})

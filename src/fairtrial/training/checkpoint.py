@@ -45,8 +45,6 @@ class Checkpoints:
         saved = SavedProgress(
             step=progress.step,
             best_step=progress.best_step,
-            stale=progress.stale,
-            stopped=progress.stopped,
             events_size=events_size,
             events_sha256=events_sha256,
             best_merit=progress.best_key,
@@ -127,7 +125,6 @@ def fill(loop: Loop, tensors: dict[str, Tensor], saved: SavedProgress, path: Pat
         put_optimizer(loop.optimizer, under("optimizer/", tensors))
         progress.begun, progress.best_weights = True, under("best/", tensors)
         progress.best_key, progress.step, progress.best_step = saved.best_merit, saved.step, saved.best_step
-        progress.stale, progress.stopped = saved.stale, saved.stopped
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
         raise BadInput(f"the checkpoint does not fit the network ({error})", "start a new record", path=path) from error
 

@@ -15,7 +15,7 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from fairtrial.errors import Diverged
-from fairtrial.events import Improved, Logged, Ready, Scored, Stepped, StoppedEarly
+from fairtrial.events import Improved, Logged, Ready, Scored, Stepped
 from fairtrial.model.external import ExternalModel, seeded
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.progress import status
@@ -38,8 +38,6 @@ class Progress:
     best_step: int | None = None
     best_key: tuple[float, ...] | None = None
     best_weights: dict[str, Tensor] = field(default_factory=dict)
-    stale: int = 0  # evaluations since the best
-    stopped: str = ""  # why training ended early; empty while it runs
 
 
 class Loop:
@@ -67,7 +65,7 @@ class Loop:
             yield from self.score_curves({})
             progress.begun = True
             yield Ready(0)
-        while progress.step < self.steps and not progress.stopped:
+        while progress.step < self.steps:
             loss, rate = self.train_step(progress.step)
             progress.step += 1
             yield Stepped(progress.step, loss, rate)
@@ -75,7 +73,7 @@ class Loop:
             last = progress.step == self.steps
             if self.task.choose_on and (progress.step % self.select_every == 0 or last):
                 yield from self.select(scores)
-            if progress.step % self.curve_every == 0 or last or progress.stopped:
+            if progress.step % self.curve_every == 0 or last:
                 yield from self.score_curves(scores)
             elif progress.step in self.quarters:
                 yield from self.score_curves(scores, only=("validation",))
@@ -116,15 +114,10 @@ class Loop:
         score = scores[split] = self.score(split)
         yield Scored(progress.step, split, score.metrics)
         if progress.best_key is None or score.selection_key > progress.best_key:
-            progress.best_step, progress.best_key, progress.stale = progress.step, score.selection_key, 0
+            progress.best_step, progress.best_key = progress.step, score.selection_key
             if self.training.keep == "best":
                 progress.best_weights = cloned(weights_of(self.network))
             yield Improved(progress.step, split)
-        else:
-            progress.stale += 1
-            if progress.stale >= self.training.patience:
-                progress.stopped = f"no better {split} score in {progress.stale} evaluations"
-                yield StoppedEarly(progress.step, progress.stopped)
 
     def score_curves(self, scores: dict[str, Score], only: tuple[str, ...] = ()) -> Iterator[Logged]:
         """Score every split of the curves, or `only` these, that was not scored at this step already."""

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from fairtrial.data.batches import Batch, masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.progress import follow, status
-from fairtrial.statistics.comparison import score_interval
-from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
+from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1, score_interval
 from fairtrial.stored import Metrics
 from fairtrial.training.device import computing, device_of
 
@@ -199,7 +198,9 @@ def token_nll(
     scored: list[np.ndarray] = []
     done, reported, targets = 0, 0, tokens.targets
     on_progress(0.0)
-    for nats in _score(network, tokens, sliding(tokens.sequences, length, max(1, int(length * (1 - full_context))))):
+    for nats in window_nats(
+        network, tokens, sliding(tokens.sequences, length, max(1, int(length * (1 - full_context))))
+    ):
         scored.append(nats)
         done += len(nats)
         if done - reported >= TOKENS:
@@ -237,12 +238,12 @@ def score_windows(
     if exact is not None:
         nats.append(exact[np.repeat(tokens.sizes <= length, tokens.sizes)])
         apart = [window for window in apart if tokens.sizes[window.sequence] > length]
-    nats += _score(network, tokens, follow(apart, len(apart)))
+    nats += window_nats(network, tokens, follow(apart, len(apart)))
     loss = float(np.concatenate(nats).mean())  # of one length: the mean of their means
     return Score(Metrics(window_perplexity=math.exp(min(700.0, loss)), window_nll=loss), (-loss,))
 
 
-def _score(network: LanguageModel, tokens: TokenSet, windows: Iterable[Window]) -> Iterator[np.ndarray]:
+def window_nats(network: LanguageModel, tokens: TokenSet, windows: Iterable[Window]) -> Iterator[np.ndarray]:
     """Nats of the targets that the windows score, a batch of windows at a time."""
     device = device_of(network)
     for chosen in in_batches(windows, TOKENS):

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, cast
 
 import numpy as np
+import torch
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.data.batches import (
@@ -17,18 +18,19 @@ from fairtrial.data.batches import (
     LabelledSentences,
     MaskedSentences,
     Masker,
+    Noisy,
     Rows,
     Sentences,
     Windows,
 )
 from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.spelling import HiddenText
-from fairtrial.data.splits import TextIndex, item_groups
+from fairtrial.data.splits import item_groups
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.adapters import build_model
 from fairtrial.model.external import ExternalModel
-from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters
+from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters, start_at_frequencies
 from fairtrial.model.part import check_idle
 from fairtrial.recipe import Recipe
 from fairtrial.rng import generator_for
@@ -224,8 +226,12 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
         vocabulary=tokenizer.size,
         **more,
     )
+    if recipe.training.input_noise:
+        batches = Noisy(batches, recipe.training.input_noise, training_tokens(recipe.task, sets["train"]))
     if network is None:
         network = build_network(recipe, seed, tokenizer.size, len(splits.labels))
+        if not recipe.external:
+            prepare_output(network, recipe, sets["train"])
     cast(Any, network).precision = recipe.training.precision
     common = (cast(Any, network), batches, choose_on, curves, sets, counts, groups)
     if recipe.task == "lm":
@@ -233,12 +239,33 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     return ClassifyTask(*common) if recipe.task == "classify" else MaskedTask(*common)
 
 
+def training_tokens(task: str, tokens: Any) -> np.ndarray:
+    """All tokens of an encoded training set, one after another."""
+    rows = {
+        "classify": lambda: tokens[0],
+        "lm": lambda: tokens.sequences,
+        "mlm": lambda: [row for row, _ in tokens.hidden],
+    }
+    return np.concatenate([np.asarray(row) for row in rows[task]()])
+
+
+def prepare_output(network: Network, recipe: Recipe, train: Any) -> None:
+    """What the output layer begins with, and how it is trained, by the frequencies of the training set's answers."""
+    answers = train[1] if recipe.task == "classify" else training_tokens(recipe.task, train)
+    counts = torch.from_numpy(np.bincount(answers, minlength=network.out.out_features))
+    if recipe.shape.start == "scaled":
+        start_at_frequencies(network, counts)
+    sampled = recipe.training.sampled_words
+    if sampled and not isinstance(network, Classifier) and sampled < len(counts):
+        network.sampled.choose(sampled, counts)
+
+
 def labelled_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, tokenizer: Tokenizer) -> Sets:
     length = recipe.shape.length
     number = {label: index for index, label in enumerate(splits.labels)}
     sets, cut = {}, {}
     for name, split in documents.items():
-        rows = encode(split, tokenizer, splits.index)
+        rows = encode(split, tokenizer)
         cut[name] = int((rows.sizes > length).sum())
         sets[name] = (
             shortened(rows, length, keep_last=tokenizer.pretrained),
@@ -252,7 +279,7 @@ def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, 
     check_idle(recipe.parts)
     hidden = cache(lambda: HiddenText(tokenizer, [document.text for document in splits.train]))
     sets = {
-        name: token_set(split, tokenizer, splits.running, None if name == "train" else hidden, splits.index)
+        name: token_set(split, tokenizer, splits.running, None if name == "train" else hidden)
         for name, split in documents.items()
     }
     for name, tokens in sets.items():
@@ -275,12 +302,11 @@ def token_batches(
 
 
 def token_set(
-    documents: Sequence[Document], tokenizer: Tokenizer, running: bool, hidden: Callable[[], HiddenText] | None = None,
-    index: TextIndex | None = None,
-) -> TokenSet:  # fmt: skip
+    documents: Sequence[Document], tokenizer: Tokenizer, running: bool, hidden: Callable[[], HiddenText] | None = None
+) -> TokenSet:
     """Running text becomes one sequence; separate documents get marks. `hidden` prices what tokens do not say; nothing
     predicts the first token of a running text, so it costs as much as any entry."""
-    rows = encode(documents, tokenizer, index)
+    rows = encode(documents, tokenizer)
     bytes_ = bytes_of(documents)
 
     def price() -> np.ndarray:
@@ -310,7 +336,7 @@ def masked_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents,
     sets: dict[str, MaskedSet] = {}
     train: list[np.ndarray] = []
     for name, split in documents.items():
-        encoded = enumerate(encode(split, tokenizer, splits.index))
+        encoded = enumerate(encode(split, tokenizer))
         starts = [(owner, row, begin) for owner, row in encoded for begin in range(0, len(row), length)]
         rows = [row[begin : begin + length] for _, row, begin in starts]
         train = rows if name == "train" else train
@@ -321,10 +347,9 @@ def masked_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents,
     return sets, batches, {"cut_to_length": dict.fromkeys(documents, 0)}
 
 
-def encode(documents: Sequence[Document], tokenizer: Tokenizer, index: TextIndex | None = None) -> Rows:
-    """Token ids of each document; one without any token is a single unknown. `index`: of their corpus."""
-    found = None if index is None else index.encoded(documents, tokenizer)
-    rows = Rows.of(tokenizer.encode([document.text for document in documents])) if found is None else found
+def encode(documents: Sequence[Document], tokenizer: Tokenizer) -> Rows:
+    """Token ids of each document; one without any token is a single unknown."""
+    rows = Rows.of(tokenizer.encode([document.text for document in documents]))
     empty = rows.sizes == 0
     if not empty.any():
         return rows

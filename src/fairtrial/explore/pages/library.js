@@ -1,10 +1,10 @@
 // All records and studies of the folder; what runs moves.
 
-import { ask, listen } from "./api.js";
+import { ask } from "./api.js";
 import { bytes, chip, digits, duration, el, interval, intervalChart, lineChart, percent, scrolling, shell, tools, py, colour } from "./draw.js";
 import * as state from "./state.js";
 
-const HEADS = ["name", "task", "parts", "data", "seeds", "result", "passport", "size", "changed"];
+const HEADS = ["name", "task", "parts", "data", "seeds", "result", "leak audit", "size", "changed"];
 
 function result(row) {
   if (row.state === "damaged") return el("span", {}, chip("damaged"), " ", row.problem);
@@ -81,9 +81,12 @@ export async function show(main) {
   }
 
   function take(told) {
-    for (const row of told.rows) rows.set(row.path, row);
-    for (const path of told.gone || []) rows.delete(path);
-    draw();
+    const paths = new Set(told.rows.map((row) => row.path));
+    const changed = told.rows.filter((row) => JSON.stringify(rows.get(row.path)) !== JSON.stringify(row));
+    const gone = [...rows.keys()].filter((path) => !paths.has(path));
+    for (const row of changed) rows.set(row.path, row);
+    for (const path of gone) rows.delete(path);
+    if (changed.length || gone.length) draw();
   }
 
   filter.addEventListener("input", () => {
@@ -114,6 +117,9 @@ export async function show(main) {
   );
   take(first);
   if (!rows.size) count.textContent = "Nothing here yet: train something with `fairtrial train` or `fairtrial study`, and it appears.";
-  listen("live", {}, take, "live").catch(() => {});
-  return () => window.removeEventListener("themed", redraw);
+  const timer = setInterval(() => ask("library", {}, "library").then((told) => told && take(told), () => {}), 1500);
+  return () => {
+    clearInterval(timer);
+    window.removeEventListener("themed", redraw);
+  };
 }

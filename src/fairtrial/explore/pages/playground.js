@@ -60,7 +60,7 @@ function classes(answer, before) {
     const button = el("button", { type: "button" }, word);
     const tint = value >= 0 ? colour("tint") : "214, 106, 20";
     button.style.backgroundColor = `rgba(${tint}, ${(0.55 * Math.abs(value)) / most})`;
-    const tell = () => { told.textContent = `“${word}” adds ${digits(value)} nats to the log-odds of “${answer.guess}” (gradient × input ${digits(answer.gradient[at])})`; };
+    const tell = () => { told.textContent = `“${word}” adds ${digits(value)} nats to the log-odds of “${answer.guess}”`; };
     for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, tell);
     return button;
   }));

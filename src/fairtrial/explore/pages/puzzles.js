@@ -59,10 +59,9 @@ function plane(main) {
   let asked = state.get("ask", "select");
   let wanted = state.list("wanted").map(Number).filter((at) => at < keys.length);
   if (!wanted.length) wanted = [0];
-  if (asked === "select" || asked === "replace") wanted = wanted.slice(0, 1);
+  if (asked === "select") wanted = wanted.slice(0, 1);
   let precision = state.number("precision", 0.99);
   let answer = null;
-  let fixed = null; // the query that stays, when a key is replaced
   const drawn = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, class: "plane", role: "group", "aria-label": "Keys in the plane: drag them, or move the chosen one with arrow keys" });
   const told = el("div", { role: "status" });
   const weights = el("div");
@@ -71,10 +70,6 @@ function plane(main) {
     const [ink, line, accent, worse] = ["ink", "line", "accent", "worse"].map(colour);
     const parts = [svg("line", { x1: 0, x2: SIZE, y1: SIZE / 2, y2: SIZE / 2, stroke: line }), svg("line", { y1: 0, y2: SIZE, x1: SIZE / 2, x2: SIZE / 2, stroke: line })];
     parts.push(svg("polygon", { points: hull(keys).map((key) => place(key).join(",")).join(" "), fill: accent, "fill-opacity": 0.08, stroke: accent, "stroke-opacity": 0.6 }));
-    if (answer?.key) {
-      const [x, y] = place(answer.key);
-      parts.push(svg("circle", { cx: x, cy: y, r: 9, fill: "none", stroke: worse, "stroke-width": 2, "stroke-dasharray": "3 2" }), label(x + 13, y + 5, "new key", worse));
-    }
     if (answer && answer.weights.length === keys.length) parts.push(...certificate(answer, keys));
     const focus = document.activeElement?.dataset?.key;
     keys.forEach((key, at) => {
@@ -103,10 +98,8 @@ function plane(main) {
     if (busy) { again = true; return; } // the newest positions are asked for next; none in between
     busy = true;
     const parts = keys.map((_, at) => [wanted.includes(at) ? (asked === "mix" ? wanted.length - wanted.indexOf(at) : 1) : 0]);
-    const others = keys.map((_, at) => at).filter((at) => at !== wanted[0]);
     try {
-      if (asked === "replace" && !fixed) fixed = (await ask("solve", { ask: "average", keys, shares: keys.map((_, at) => [others.slice(0, 2).includes(at) ? 1 : 0]), precision })).answer.query;
-      const found = await ask("solve", { ask: asked, keys, shares: parts, precision, ...(asked === "replace" ? { place: wanted[0], query: fixed.map((value) => [value]) } : {}) });
+      const found = await ask("solve", { ask: asked, keys, shares: parts, precision });
       if (found) {
         answer = found.answer;
         requestAnimationFrame(draw);
@@ -125,10 +118,9 @@ function plane(main) {
   const keep = () => state.set({ keys: keys.map((key) => key.map((value) => Number(value.toFixed(3))).join(",")).join(";"), ask: asked, wanted: wanted.join(","), precision });
   function change() { keep(); requestAnimationFrame(draw); solve(); }
   function choose(at) {
-    if (asked === "select" || asked === "replace") wanted = [at];
+    if (asked === "select") wanted = [at];
     else wanted = wanted.includes(at) ? wanted.filter((other) => other !== at) : [...wanted, at];
     if (!wanted.length) wanted = [at];
-    fixed = null;
     change();
   }
   let held = null;
@@ -162,13 +154,10 @@ function plane(main) {
     keys[at] = [keys[at][0] + move[0], keys[at][1] + move[1]];
     change();
   });
-  const asking = choice("Attention should", [["select", "select one key"], ["average", "average the chosen keys"], ["mix", "mix them, the first most"], ["replace", "select a key by replacing it"]], asked, (value) => pose(value, ["select", "replace"].includes(value) ? wanted.slice(0, 1) : wanted));
-  function pose(question, keysWanted) {
-    [asked, wanted, fixed] = [question, keysWanted.filter((at) => at < keys.length), null];
-    if (!wanted.length) wanted = [keys.length - 1];
-    asking.querySelector("select").value = question;
+  const asking = choice("Attention should", [["select", "select one key"], ["average", "average the chosen keys"], ["mix", "mix them, the first most"]], asked, (value) => {
+    [asked, wanted] = [value, value === "select" ? wanted.slice(0, 1) : wanted];
     change();
-  }
+  });
   main.append(el("h2", {}, "Keys in the plane"),
     el("p", {}, "Attention weighs keys by the softmax of their scores with a query. Drag a key; click one, or press Enter on it, to choose what attention should return: the query that does it, or why no query can, follows."),
     el("div", { class: "bar" },
@@ -180,41 +169,19 @@ function plane(main) {
   draw();
   solve();
   return {
-    draw, pose, picture: () => drawn,
+    draw, picture: () => drawn,
     rows: () => keys.map((key, at) => ({ key: at, x: key[0], y: key[1], weight: answer?.weights?.[at], wanted: answer?.wanted?.[at] })),
     all: () => answer,
     python: () => {
-      const call = asked === "select" ? `puzzles.select(keys, ${wanted[0]}` : asked === "average" ? `puzzles.average(keys, ${py(wanted)}` : asked === "mix" ? `puzzles.mix(keys, {${shares().map(([at, share]) => `${at}: ${share}`).join(", ")}}` : `puzzles.replace_key(keys, ${wanted[0]}, puzzles.select_target(len(keys), ${wanted[0]}), ${py(fixed)}`;
+      const call = asked === "select" ? `puzzles.select(keys, ${wanted[0]}` : asked === "average" ? `puzzles.average(keys, ${py(wanted)}` : `puzzles.mix(keys, {${shares().map(([at, share]) => `${at}: ${share}`).join(", ")}}`;
       return `from fairtrial import puzzles\n\nkeys = ${py(keys)}\nanswer = ${call}, precision=${precision})\nprint(answer)\n`;
     },
     command: () => {
       const written = (name, rows) => `printf '${rows.map((row) => row.join(",")).join("\\n")}\\n' > ${name}\n`;
-      const ask = asked === "mix" ? `mix ${shares().map((pair) => pair.join(":")).join(" ")}` : asked === "replace" ? `replace-key ${wanted[0]} ${wanted[0]} --to select --query query.csv` : `${asked} ${wanted.join(" ")}`;
-      return `${written("keys.csv", keys)}${asked === "replace" ? written("query.csv", [fixed]) : ""}fairtrial puzzle ${ask} --keys keys.csv --precision ${precision}`;
+      const ask = asked === "mix" ? `mix ${shares().map((pair) => pair.join(":")).join(" ")}` : `${asked} ${wanted.join(" ")}`;
+      return `${written("keys.csv", keys)}fairtrial puzzle ${ask} --keys keys.csv --precision ${precision}`;
     },
   };
-}
-
-// What comes nearest, in the plane, to each of the course's questions.
-const TRIES = [["select", [0]], ["select", [1]], ["average", [0, 1, 2, 3, 4, 5]], ["average", [0, 1]], ["replace", [5]], ["replace", [5]]];
-
-async function tour(main, onTry) {
-  const { questions } = await ask("course");
-  const shown = el("section", { class: "card", "aria-label": "Guided tour" });
-  function draw(number) {
-    const each = questions[number];
-    state.set({ question: number + 1 });
-    const steps = questions.map((one, at) => el("button", { type: "button", "aria-pressed": String(at === number), "aria-label": `Question ${at + 1}`, onclick: () => draw(at) }, String(at + 1)));
-    const step = (by, text, kind = "") => el("button", { type: "button", class: kind, disabled: !questions[number + by], onclick: () => { draw(number + by); shown.querySelector("[aria-pressed=true]").focus(); } }, text);
-    shown.replaceChildren(el("div", { class: "tools", role: "group", "aria-label": "Questions" }, steps),
-      el("h3", {}, `Question ${each.question} of ${questions.length}: ${each.title}`), el("p", {}, each.lesson),
-      el("div", { class: "three" }, each.answers.map((answer, row) => el("figure", {}, each.answers.length > 1 ? el("figcaption", {}, `Query ${row}`) : null,
-        bars(answer.weights.map((weight, key) => [`key ${key}`, weight, `${percent(weight)}, wanted ${percent(answer.wanted[key], 0)}`]))))),
-      ...explained(each.sentences), el("p", { class: "soft small" }, `Checked in real attention: precision ${each.checked_precision.toFixed(6)}.`),
-      el("div", { class: "bar" }, step(-1, "Previous question"), step(1, "Next question", "main"), el("button", { type: "button", onclick: () => onTry(...TRIES[number]) }, "Try it in the plane")));
-  }
-  main.append(el("h2", {}, "A tour: the course's six questions"), el("p", { class: "soft" }, "Four random keys of length 1 in three dimensions, scores not scaled. Each question builds on the one before."), shown);
-  draw(Math.min(questions.length - 1, Math.max(0, state.number("question", 1) - 1)));
 }
 
 function byHand(main) {
@@ -240,7 +207,7 @@ function byHand(main) {
   }
   words.addEventListener("input", draw);
   main.append(el("h2", {}, "Heads by hand"), el("p", {}, "Networks whose weights were written, not trained: type a sequence and see what the head does."),
-    el("div", { class: "bar" }, choice("Head", ["previous token", "first token", "same word before", "induction"], name, (value) => { name = value; draw(); }), el("label", { class: "field" }, el("span", {}, "Words, separated by blanks"), words)), shown);
+    el("div", { class: "bar" }, choice("Head", ["previous token", "induction"], name, (value) => { name = value; draw(); }), el("label", { class: "field" }, el("span", {}, "Words, separated by blanks"), words)), shown);
   draw();
   return draw;
 }
@@ -249,14 +216,7 @@ export async function show(main) {
   main.append(el("h1", {}, "Puzzles"));
   const first = plane(main);
   main.append(tools({ name: "puzzle", ...first }));
-  const [guide, hands] = [el("div"), el("div")];
-  main.append(guide, hands);
-  const rest = byHand(hands);
-  await tour(guide, (...question) => {
-    first.pose(...question);
-    first.picture().scrollIntoView({ block: "center" });
-    first.picture().querySelector("[data-key]").focus({ preventScroll: true });
-  }).catch((error) => guide.append(problem(error)));
+  const rest = byHand(main);
   const redraw = () => { first.draw(); rest(); };
   window.addEventListener("themed", redraw);
   return () => window.removeEventListener("themed", redraw);

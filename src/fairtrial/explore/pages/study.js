@@ -1,4 +1,4 @@
-// A finished study: its verdict, any comparison, and its items one by one.
+// A finished study: its verdict, and its items one by one.
 
 import { ask } from "./api.js";
 import { chip, choice, digits, el, interval, intervalChart, percent, problem, py, shell, table, tools } from "./draw.js";
@@ -35,43 +35,25 @@ export async function show(main) {
   const first = Object.keys(facts.sets)[0];
   const chosen = {
     task, variant: state.get("variant", other), against: state.get("against", told.baseline), set: state.get("set", first),
-    metric: state.get("metric", facts.metric), items: state.get("items", facts.sets[state.get("set", first)]?.subset || "all"),
   };
   const asked = () => ({ study, ...chosen });
   const trial = (variant, seed) => `${study === "." ? "" : `${study}/`}trials/${task}/${variant}/seed-${seed}`;
   const place = (name) => el("div", { class: name });
   const compared = place("compared");
-  let last = null;
 
   const keep = (name) => (value) => {
     chosen[name] = value;
     state.set({ [name]: value });
-    if (name === "task") { state.set({ variant: "", set: "", metric: "", items: "" }); state.flush(); window.dispatchEvent(new PopStateEvent("popstate")); return; }
+    if (name === "task") { state.set({ variant: "", set: "" }); state.flush(); window.dispatchEvent(new PopStateEvent("popstate")); return; }
     itemsFrom = 0;
-    compare();
     items();
   };
 
-  async function compare() {
-    try {
-      const found = await ask("compare", asked(), "compare");
-      if (!found) return;
-      last = found;
-      const unit = found.metric === "perplexity" ? "perplexity" : found.unit;
-      const scores = Object.entries(found.scores).map(([name, row]) => ({ name, value: row.mean, low: row.low, high: row.high, dots: row.by_seed, kind: name === chosen.variant ? "v1" : "v0" }));
-      const kind = found.verdict ? found.verdict.verdict : "none";
-      const difference = [{ name: `${found.variant} − ${found.against}`, value: found.difference, low: found.low, high: found.high, dots: found.by_seed || [], kind: ["better", "worse"].includes(kind) ? kind : "none" }];
-      const line = found.verdict ? el("p", {}, chip(found.verdict.verdict), " ", found.verdict.sentence)
-        : el("p", {}, chip("none", "exploration"), ` Not what the verdict is about: for ideas, not for claims. ${found.sentence}`);
-      const facts = [`${found.count} items${found.groups ? ` in ${found.groups} groups` : ""}, ${found.seeds} seeds`, found.p == null ? null : `p ${digits(found.p)} uncorrected`,         found.shares ? `variance of the difference: ${Object.entries(found.shares).map(([name, share]) => `${name} ${percent(share, 0)}`).join(", ")}` : null].filter(Boolean).join("; ");
-      compared.replaceChildren(...found.why_not.map((why) => el("p", { class: "note" }, why)), line,
-        el("div", { class: "two" },
-          el("figure", {}, el("figcaption", {}, `${found.metric} on ${found.set}, ${found.items} items, 95% intervals; dots are seeds`), intervalChart(scores, { unit, label: "Scores" })),
-          el("figure", {}, el("figcaption", {}, "Difference; grey: smaller than of interest"), found.difference == null ? null : intervalChart(difference, { unit: found.unit, label: "Difference", zero: true, least: found.least_difference || null }))),
-        el("p", { class: "soft small" }, facts));
-    } catch (error) {
-      compared.replaceChildren(problem(error));
-    }
+  // One chart for each test set and metric, as the verdict compares them.
+  function compare() {
+    const charts = Map.groupBy(facts.comparisons.filter((row) => row.difference != null), (row) => `${row.metric} on ${row.test_set}, ${row.subset} items`);
+    compared.replaceChildren(...[...charts].map(([title, rows]) => el("figure", {}, el("figcaption", {}, `${title}: difference from ${told.baseline}, 95% intervals; dots are seeds; grey: smaller than of interest`),
+      intervalChart(rows.map((row) => ({ name: row.variant, value: row.difference, low: row.low, high: row.high, dots: row.by_seed || [], kind: ["better", "worse"].includes(row.verdict) ? row.verdict : "none" })), { unit: rows[0].unit, label: title, zero: true, least: rows[0].margin || null }))));
   }
 
   let itemsFrom = 0;
@@ -106,16 +88,14 @@ export async function show(main) {
 
   const tasks = Object.keys(told.tasks);
   main.append(el("h1", {}, told.name || study), lead(told, task),
-    el("h2", {}, "Any comparison"),
+    el("h2", {}, "Differences"),
+    compared,
+    el("h2", {}, "Items: where two variants differ"),
     el("div", { class: "bar controls" },
       tasks.length > 1 ? choice("Task", tasks, task, keep("task")) : null,
       choice("Variant", facts.variants, chosen.variant, keep("variant")),
       choice("Compared with", facts.variants, chosen.against, keep("against")),
-      choice("Test set", Object.keys(facts.sets), chosen.set, keep("set")),
-      choice("Metric", facts.metrics, chosen.metric, keep("metric")),
-      choice("Items", [["all", "all"], ["clean", "clean: no copies"], ["contaminated", "copies of training texts"]], chosen.items, keep("items"))),
-    compared,
-    el("h2", {}, "Items: where they differ"),
+      choice("Test set", Object.keys(facts.sets), chosen.set, keep("set"))),
     el("div", { class: "bar" },
       choice("Order", ["either", "variant better", "variant worse", "as in the file"], order.value, (value) => { order.value = value; itemsFrom = 0; state.set({ order: value }); items(); }),
       el("label", { class: "field" }, el("span", {}, "Containing"), el("input", { type: "search", value: order.containing, oninput: (event) => { order.containing = event.target.value; itemsFrom = 0; state.set({ containing: order.containing }); items(); } }))),
@@ -124,12 +104,13 @@ export async function show(main) {
       name: "study",
       python: () => `import fairtrial as ft\n\nverdict = ft.verdict(${py(told.folder)})\nprint(verdict)\nverdict.plot()\n`,
       command: () => `fairtrial verdict ${shell(told.folder)}`,
-      picture: () => compared.querySelectorAll("svg")[1] || compared.querySelector("svg"),
+      picture: () => compared.querySelector("svg"),
       rows: () => shownItems.map((row) => ({ item: row.item, text: row.text, label: row.label, gain: row.gain, variant: row.variant.map((each) => each.answer ?? each.nll).join(" | "), against: row.against.map((each) => each.answer ?? each.nll).join(" | ") })),
-      all: () => ({ comparison: last, items: shownItems }),
+      all: () => ({ comparisons: facts.comparisons, items: shownItems }),
     }));
   const redraw = () => compare();
   window.addEventListener("themed", redraw);
-  await Promise.all([compare(), items()]);
+  compare();
+  await items();
   return () => window.removeEventListener("themed", redraw);
 }
