@@ -153,7 +153,7 @@ def test_without_training_seeds_only_the_checkpoints_are_judged(fairtrial: Call,
     again = [row | {"seed": seed} for seed in range(5) for row in rows]
     copies = ft.verdict(again)
     assert copies.comparisons[0].question == "these_checkpoints", "the same network again is no new training"
-    assert any("such seeds are no training seeds, and they count as one" in line for line in copies.text)
+    assert any("They are not training seeds and count as one." in line for line in copies.text)
     averaged = ft.verdict(made_up(items=400), evaluation_seeds=True)
     assert averaged.comparisons[0].question == "these_checkpoints"
     assert any("those of the evaluation, not of training" in line for line in averaged.text)

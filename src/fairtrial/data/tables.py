@@ -143,6 +143,7 @@ def json_list(file: TextFile) -> list[Record]:
         objects = parse_json("\n".join(file.lines))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"invalid JSON: {error}", path=file.path) from error
+    objects = [objects] if isinstance(objects, dict) else objects  # one row, such as the metrics of one run
     if not isinstance(objects, list) or not objects or not all(isinstance(each, dict) for each in objects):
         raise BadInput("expected a list of JSON objects", "write one object for each row", path=file.path)
     return objects

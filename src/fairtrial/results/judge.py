@@ -131,9 +131,10 @@ def judge_results(results: Results, asked: Asked, *, name: str | None = None, co
         notes.insert(0, f"The baseline is {chosen}, the first variant; another: {another}.")
     if len(tasks) > 1:
         notes.append(f"Judged by {next(iter(tasks))}; other metrics are exploratory. Choose another {CHOOSE}.")
-    notes += [same_words(same, len(variants))] if same else []
+    notes += [same_words(same)] if same and not one else []
     answers, limits = ([each for each in verdict.sentences if each.limit is kind] for kind in (False, True))
-    first = [Sentence(LIMITS[question], limit=True)] if question in LIMITS else []
+    limit = same_words(same) if one and same else LIMITS.get(question)
+    first = [Sentence(limit, limit=True)] if limit else []
     further = [Sentence(note, limit=True) for note in notes]
     files = ResultFiles(results.files, question, len(rows), command)
     return replace(verdict, sentences=(*answers, *first, *further, *limits), results=files)
@@ -381,10 +382,11 @@ def first_seed(task: TaskOutcomes) -> TaskOutcomes:
     return replace(task, variants=variants, question=Question.CHECKPOINTS)
 
 
-def same_words(same: Sequence[str], variants: int) -> str:
-    line = f"All seeds of {listed(list(same))} have the same outcome on every item, as one checkpoint has that is"
-    line += " evaluated again: such seeds are no training seeds"
-    return line + (", and they count as one." if len(same) == variants else ".")
+def same_words(same: Sequence[str]) -> str:
+    return (
+        f"All seeds of {listed(list(same))} give the same answer to every item, as repeated evaluations of one"
+        " checkpoint do. They are not training seeds and count as one."
+    )
 
 
 # one score per run

@@ -110,7 +110,7 @@ def p_words(p: float) -> str:
 
 def difference_words(comparison: Comparison) -> str:
     """`accuracy 0.9 to 3.0 points higher (95% interval, p = 0.004; 12 seeds, 750 items)`; with signs and the direction
-    where zero is inside the interval."""
+    where zero is inside the interval or the metric is the user's own."""
     metric, interval = comparison.metric, comparison.difference
     if interval.estimate is None:
         return ""
@@ -126,7 +126,7 @@ def difference_words(comparison: Comparison) -> str:
         amount = f"{unit}{last} {'higher' if low > 0 else 'lower'}"
     else:
         amount = " to ".join((change(name, low).split(" ")[0], change(name, high)))
-    if low is None or high is None or low * high <= 0:
+    if unknown or low is None or high is None or low * high <= 0:
         told.append("higher is better" if metric.higher_is_better else "lower is better")
     if low is not None:
         among = f" after correction for {comparison.family} comparisons" if comparison.family > 1 else ""
@@ -142,7 +142,7 @@ def _counts(comparison: Comparison) -> str:
     if comparison.runs is not None:
         ours, theirs = comparison.runs
         both = counted(ours, "run") if not theirs else f"{ours} and {counted(theirs, 'run')}"
-        return f"{ours} runs each" if ours == theirs else both
+        return f"{counted(ours, 'run')} each" if ours == theirs else both
     items = counted(comparison.items, "item" if comparison.subset == "all" else f"{comparison.subset} item")
     if comparison.groups is not None:
         items += f" in {counted(comparison.groups, 'group')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -180,7 +181,8 @@ def difference_text(comparison: Comparison) -> str:
 def size_text(metric: Metric, size: float | None) -> str:
     """A smallest difference, which has no sign."""
     shown = metric.shown(size)
-    return plain_number(shown, 1 if shown is None or shown >= 0.095 else 2 if shown >= 0.0095 else 4)
+    digits = 1 if not shown or shown >= 0.95 else 1 - math.floor(math.log10(shown))  # two that count
+    return plain_number(shown, digits)
 
 
 def detectable_text(comparison: Comparison) -> str:

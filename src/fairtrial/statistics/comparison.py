@@ -341,6 +341,8 @@ def decide(
     test, family = contrast.test, max(1, family)
     planned = test is not None and test.varies and not (contrast.open_ended or contrast.threshold)
     detectable = detectable_range(test, alpha / family) if test is not None and planned else None
+    if detectable is not None and contrast.metric.is_accuracy:
+        detectable = (detectable[0], min(100.0, detectable[1])) if detectable[0] < 100 else None
     undecided = Decision(VerdictKind.UNDECIDED, detectable=detectable)
     if reasons := _too_little(contrast):
         return replace(undecided, reasons=reasons)
