@@ -430,7 +430,7 @@ def verdict(
     Results are a table of single test items (CSV, JSON lines, Parquet) with the columns item, variant and value, and
     optionally seed (of training), metric, test, group, weight, higher_is_better, label and prediction; a table of runs
     (variant, seed and a score, or a step and a score), also as W&B, trackio and MLflow export it; or logs of
-    lm-evaluation-harness, inspect_ai or HELM. Without seeds the verdict on items is about these checkpoints only;
+    lm-evaluation-harness or inspect_ai. Without seeds the verdict on items is about these checkpoints only;
     without items it is about this test set only.
 
     Args:
@@ -1016,7 +1016,6 @@ def explore(
     host: str = "127.0.0.1",
     port: int | None = None,
     browser: bool = True,
-    data: Sequence[str] = (),
     plugins: Sequence[Source] = (),
 ) -> Explorer:
     """Explore models, studies and parts in your browser, on this machine.
@@ -1028,7 +1027,6 @@ def explore(
         host: Address to listen on; others than this machine's let others in.
         port: Port. Default: 8765, or a free one.
         browser: Open the browser.
-        data: Data outside the folder that it may read.
         plugins: A Python file that adds your own parts.
 
     >>> with ft.explore(classifier.folder.parent, port=0, browser=False) as explorer:
@@ -1038,9 +1036,7 @@ def explore(
     check_range("port", port, 0, 65535)
     from fairtrial.explore import start
 
-    return start(
-        Path(folder), host=host, port=port, data=list(data), plugins=[Path(path) for path in plugins], browser=browser
-    )
+    return start(Path(folder), host=host, port=port, plugins=[Path(path) for path in plugins], browser=browser)
 
 
 def is_module(what: Any) -> bool:

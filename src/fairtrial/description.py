@@ -121,25 +121,6 @@ class BarChart:
 
 
 @dataclass(frozen=True)
-class ReliabilityPoint:
-    """Answers of about one confidence."""
-
-    items: int
-    confidence: float
-    accuracy: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class ReliabilityChart:
-    """How often a classifier is right, over its confidence: on the diagonal it is calibrated."""
-
-    title: str
-    points: tuple[ReliabilityPoint, ...]
-
-
-@dataclass(frozen=True)
 class ShadedText:
     """A text; the deeper the shade of a piece, the more nats it took. None: it is not counted."""
 
@@ -153,7 +134,7 @@ class AttentionMap:
     weights: Sequence[Sequence[float | None]]  # query, key; None: hidden
 
 
-Chart = LineChart | IntervalChart | BarChart | ReliabilityChart | ShadedText | AttentionMap
+Chart = LineChart | IntervalChart | BarChart | ShadedText | AttentionMap
 
 
 @dataclass(frozen=True)
@@ -185,27 +166,15 @@ class Result:
     """
 
     def describe(self) -> Description:
-        """Its title, sentences, tables and charts, without a medium.
-
-        >>> classifier.describe().tables[0].columns[:2]
-        ('scored on', 'accuracy')
-        """
+        """Its title, sentences, tables and charts, without a medium."""
         raise NotImplementedError
 
     def rows(self) -> list[dict[str, object]]:
-        """Its numbers, all digits of them.
-
-        >>> [row["set"] for row in classifier.rows()]
-        ['validation', 'test']
-        """
+        """Its numbers, all digits of them."""
         return self.describe().tables[0].numbers()
 
     def to_json(self) -> object:
-        """All of it as plain values.
-
-        >>> ft.power(seeds=5, items=750).to_json()["seeds"]
-        5
-        """
+        """All of it as plain values."""
         return unstructure(self, lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
 
     def __repr__(self) -> str:
@@ -225,36 +194,19 @@ class Result:
         return render(self.describe(), to)
 
     def to_markdown(self) -> str:
-        """Sentences and tables as Markdown.
-
-        >>> print(ft.power(seeds=5, items=750).to_markdown())
-        5 seeds and 750 items detect 2.5 to 5.4 points of accuracy in 4 of 5 cases.
-        ...
-        """
+        """Sentences and tables as Markdown."""
         return self._rendered("markdown")
 
     def to_latex(self) -> str:
-        """The tables as LaTeX (needs `\\usepackage{booktabs}`), the sentences as comments.
-
-        >>> "toprule" in classifier.to_latex()
-        True
-        """
+        """The tables as LaTeX (needs `\\usepackage{booktabs}`), the sentences as comments."""
         return self._rendered("latex")
 
     def to_csv(self) -> str:
-        """The tables as comma-separated values, one below the other, with all digits.
-
-        >>> classifier.to_csv().splitlines()[0].split(",")[0]
-        'scored on'
-        """
+        """The tables as comma-separated values, one below the other, with all digits."""
         return self._rendered("csv")
 
     def to_frame(self) -> pandas.DataFrame:
-        """Its numbers as a pandas DataFrame.
-
-        >>> classifier.to_frame()["items"].tolist()
-        [20, 48]
-        """
+        """Its numbers as a pandas DataFrame."""
         try:
             import pandas
         except ImportError as error:
@@ -264,10 +216,7 @@ class Result:
         return pandas.DataFrame(self.rows())
 
     def plot(self) -> Figure:
-        """Its charts as a matplotlib figure.
-
-        >>> ft.power(seeds=5, items=750).plot().savefig("power.svg")
-        """
+        """Its charts as a matplotlib figure."""
         from fairtrial.report.plots import draw
 
         charts = [chart for part in self.describe().parts() for chart in part.charts]

@@ -15,8 +15,6 @@ NOT_ASKED = "not tested"  # the network does not offer what the check needs: nei
 UNTESTABLE = "could not be tested"  # the network offers it, and the check cannot use it: not a plain PASS
 OUT_OF_TIME = "not tested: out of time"  # neither passed nor failed, and an audit that has one has not passed
 EARLIER = {"not asked": NOT_ASKED, "not asked: out of time": OUT_OF_TIME}  # words of stored files
-KINDS = {"classify": "encoder", "lm": "decoder"}
-HEADER = "| part | in | verdict | what it does wrong |\n|---|---|---|---|"
 OF_NETWORK, OF_DATA = ("task", "level"), ("where", "shown", "examples")  # fields that only one of the two has
 
 
@@ -134,13 +132,3 @@ def summary(findings: Sequence[Finding]) -> str:
 
 def listed(ids: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(ids))
-
-
-def markdown_row(name: str, findings: Sequence[Finding]) -> str:
-    """`| alibi | encoder, decoder | PASS | |`"""
-    kinds = ", ".join(kind for task, kind in KINDS.items() if any(each.task == task for each in findings))
-    red = dict.fromkeys(each.id for each in findings if each.severity == "red")
-    amber = dict.fromkeys(f"{each.id} (amber)" for each in findings if each.severity == "amber")
-    blind = [each for each in findings if each.id == "M8" and each.verdict == REPORT and each.value <= 1e-6]
-    faults = [*red, *amber, *(f"sees no word order ({KINDS[each.task]})" for each in blind)]
-    return f"| `{name}` | {kinds} | {'FAIL' if red or amber else 'PASS'} | {', '.join(faults)} |"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairtrial.description import Description, Result
 from fairtrial.environment import use_threads
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
     from fairtrial.description import Curve
     from fairtrial.inspection.attention import AttentionMaps
     from fairtrial.inspection.errors import Errors
-    from fairtrial.inspection.generation import Generation, Generator
+    from fairtrial.inspection.generation import Generation
     from fairtrial.inspection.look import LookResult
     from fairtrial.inspection.parameters import Parameters
     from fairtrial.inspection.predictions import Predictions
@@ -56,29 +56,17 @@ class Run(Result):
 
     @property
     def folder(self) -> Path:
-        """Where the record is.
-
-        >>> (classifier.folder / "recipe.toml").is_file()
-        True
-        """
+        """Where the record is."""
         return self.record.folder
 
     @property
     def metrics(self) -> dict[str, Metrics]:
-        """Scores by split: validation, and each test set.
-
-        >>> classifier.metrics["validation"].items
-        20
-        """
+        """Scores by split: validation, and each test set."""
         return self.record.result.scores
 
     @property
     def curves(self) -> list[Curve]:
-        """The training loss, and the score of each split while it was trained.
-
-        >>> [curve.name for curve in classifier.curves]
-        ['loss', 'train', 'validation']
-        """
+        """The training loss, and the score of each split while it was trained."""
         from fairtrial.results.records import curves_of, loss_curve
 
         events = self.record.events()
@@ -86,42 +74,25 @@ class Run(Result):
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The data as the trial saw them. Refused where they have changed or are gone.
-
-        >>> len(classifier.prepared.splits.train)
-        172
-        """
+        """The data as the trial saw them. Refused where they have changed or are gone."""
         from fairtrial.prepare import prepare_like
 
         return prepare_like(self.record)
 
     @property
     def splits(self) -> Splits:
-        """The documents of each split.
-
-        >>> classifier.splits.tests["test"][0].label
-        'good'
-        """
+        """The documents of each split."""
         return self.prepared.splits
 
     @cached_property
     def task(self) -> Task:
-        """The encoded data, to be scored with the trained network.
-
-        >>> classifier.task.score("test").metrics.items
-        48
-        """
+        """The encoded data, to be scored with the trained network."""
         from fairtrial.training.tasks import build_task
 
         return build_task(self.recipe, self.seed, self.splits, self.tokenizer, self.network)
 
     def initial_network(self) -> Network:
-        """The network with its first weights; those of a pretrained encoder are not put in.
-
-        >>> first, trained = (network.out.bias for network in (classifier.initial_network(), classifier.network))
-        >>> first.tolist() == trained.tolist()
-        False
-        """
+        """The network with its first weights; those of a pretrained encoder are not put in."""
         from fairtrial.training.tasks import build_network
 
         return build_network(self.recipe, self.seed, self.tokenizer.size, len(self.labels)).eval()
@@ -139,11 +110,7 @@ class Run(Result):
             return maps_of(self.network, self.tokenizer, text)
 
     def parameters(self) -> Parameters:
-        """Parameters of the network, component by component, and its FLOPs.
-
-        >>> classifier.parameters().total == classifier.record.result.parameters
-        True
-        """
+        """Parameters of the network, component by component, and its FLOPs."""
         from fairtrial.inspection.parameters import cost_of_recipe
 
         with use_threads(1):
@@ -230,22 +197,12 @@ class Run(Result):
         >>> print(language_model.generate("a warm", tokens=3, temperature=0))  # doctest: +ELLIPSIS
         a warm ...
         """
-        generator = self.generator(prompt, tokens=tokens, temperature=temperature, top_k=top_k, top_p=top_p)
-        return generator.generate(samples, seed)
-
-    def generator(self, prompt: str = "", *, tokens: int = 60, **sampling: Any) -> Generator:
-        """What `generate` uses: it can give the text piece by piece.
-
-        >>> pieces = []
-        >>> found = language_model.generator("a warm", tokens=3).sample(seed=1, on_text=pieces.append)
-        >>> "".join(pieces) == found.text
-        True
-        """
-        from fairtrial.inspection.generation import Generator, Sampling
+        from fairtrial.inspection.generation import Sampling, generate
 
         require_task(self.record, "lm")
+        sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
         with use_threads(1):
-            return Generator(self, prompt, tokens=tokens, sampling=Sampling(**sampling))
+            return generate(self, prompt, tokens=tokens, sampling=sampling, samples=samples, seed=seed)
 
     def next_tokens(self, prompt: str, most: int | None = 20) -> list[tuple[str, float]]:
         """What a language model expects next, the most probable first, with its probability.

@@ -17,7 +17,6 @@ from fairtrial.finding import (
     REPORT,
     Finding,
     Passport,
-    markdown_row,
     summary,
     worst,
 )
@@ -58,16 +57,6 @@ def test_the_table_has_a_row_and_a_sentence_for_every_finding() -> None:
 def test_long_sentences_are_wrapped() -> None:
     long = replace(finding("M3", FAIL), meaning="word " * 80)
     assert max(map(len, repr(Audit("rope", (long,))).splitlines())) <= 120
-
-
-def test_a_markdown_row_names_what_is_wrong() -> None:
-    assert markdown_row("rope", [finding("M3", PASS), finding("M6", PASS, task="classify")]) == (
-        "| `rope` | encoder, decoder | PASS |  |"
-    )
-    assert "| FAIL | M3, M6 |" in markdown_row("reweight", [finding("M3", FAIL), finding("M6", FAIL)])
-    assert "| FAIL | M11 (amber) |" in markdown_row("normed", [finding("M11", FAIL, "amber")])
-    blind = finding("M8", REPORT, "amber", "classify")
-    assert "sees no word order (encoder)" in markdown_row("none", [blind])
 
 
 def test_a_finding_is_plain_json_whatever_was_measured() -> None:

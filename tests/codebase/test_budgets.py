@@ -29,8 +29,8 @@ LIMITS = {
 
 # what is still above its limit: no more than this, and less with every change that lowers it
 NOT_YET = {
-    "lines of Python in the package": 36_930,
-    "Python files in the package": 182,
+    "lines of Python in the package": 36_094,
+    "Python files in the package": 181,
 }
 
 

@@ -67,11 +67,6 @@ class Client:
         connection.request("POST", f"/api/{name}", json.dumps(asked), usual)
         return connection
 
-    def events(self, name: str, asked: Any) -> list[Any]:
-        reply = self.ask(name, asked)
-        assert reply.status == 200, reply.body
-        return [json.loads(part.removeprefix(b"data: ")) for part in reply.body.split(b"\n\n") if part]
-
 
 def until(check: Callable[[], Any], seconds: float = 120) -> Any:
     """What `check` gives, once it is true. The pages forbid what playwright's own waiting for a script needs."""

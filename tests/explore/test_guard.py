@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import logging
-import os
 import socket
 import sys
 import threading
@@ -87,8 +86,8 @@ def test_only_who_has_the_token_gets_in(client: Client) -> None:
         assert client.get(f"/?token={token}&token={token}", cookie="").status == 401
         assert client.get(f"/?token={token}&token=x", cookie="").status == 401
     assert client.ask("library", Cookie="").status == 401
-    entered = client.get(f"/study?study=a%26b&token={token}", cookie="")
-    assert (entered.status, entered.headers["location"]) == (303, "/study?study=a%26b")  # no history keeps the token
+    entered = client.get(f"/parts?part=a%26b&token={token}", cookie="")
+    assert (entered.status, entered.headers["location"]) == (303, "/parts?part=a%26b")  # no history keeps the token
     kept = entered.headers["set-cookie"]
     assert "HttpOnly" in kept
     assert "SameSite=Strict" in kept
@@ -158,7 +157,7 @@ def test_no_path_leaves_the_folder(client: Client, shelf: Path, tmp_path: Path) 
     try:
         library = Library(shelf)
         for name in TRAVERSALS:
-            for find in (library.record, library.study, library.place):
+            for find in (library.record, library.place):
                 with pytest.raises(NotThere):
                     find(name)
         assert library.place("lm") == shelf / "lm"  # the control
@@ -172,30 +171,17 @@ def test_no_path_leaves_the_folder(client: Client, shelf: Path, tmp_path: Path) 
                 found = client.ask(written) if place == "/api/" else client.get(place + written)
                 assert found.status in (400, 404, 405, 414) or (place == "/" and b"<main" in found.body), (place, name)
                 assert SECRET.encode() not in found.body
-        asked = {"read": "model", "generate": "model", "study": "study", "items": "study", "draw": "part"}
+        asked = {"read": "model", "draw": "part"}
         before = sorted(shelf.iterdir())
         for question, field in asked.items():
             for name in TRAVERSALS:
                 reply = client.ask(question, {field: name, "text": "x"})
-                assert reply.status in (400, 404) or reply.body.startswith(b'data: {"error"'), (question, name)
+                assert reply.status in (400, 404), (question, name)
                 assert SECRET.encode() not in reply.body
         assert sorted(shelf.iterdir()) == before  # nothing was written
     finally:
         for link in links:
             link.unlink()
-
-
-def test_data_elsewhere_are_read_only_when_named(shelf: Path, tmp_path: Path) -> None:
-    (shelf / "out").symlink_to(tmp_path)
-    try:
-        library = Library(Path(os.path.realpath(shelf)))
-        assert library.allows("sotu")
-        assert library.allows(str(shelf / "speechesdataset"))
-        for source in (str(tmp_path), str(shelf / "out"), str(shelf / ".." / "x"), "/etc/passwd", "~/x", "x"):
-            assert not library.allows(source), source
-        assert Library(library.root, (str(tmp_path),)).allows(str(tmp_path / "texts.tsv"))
-    finally:
-        (shelf / "out").unlink()
 
 
 def test_bodies_are_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Study, parts and puzzles: the page shows what Python says, and a person can use every view."""
+"""Parts and puzzles: the page shows what Python says, and a person can use every view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from xml.etree import ElementTree
 import pytest
 from client import WHILE_RUNNING, Client, until
 
-import fairtrial as ft
 from fairtrial import puzzles
 from fairtrial.explore.requests import RequestParams, plain, to_json
 from fairtrial.results.study import read_verdict
@@ -25,7 +24,7 @@ NAMED = {"tasks", "sets", "scores", "variants", "classes", "copies", "files", "c
 DECIDING = {"kind", "state", "task", "verdict", "level", "metric", "items", "set", "variant", "against", "baseline"}
 MARKED = {
     "/": "td a", f"/playground?a=lm{quote(HOSTILE)}&b=classify{quote(HOSTILE)}": "[data-side=b] .maps canvas",
-    "/study?study=study": ".item", "/parts?part=alibi": "figure svg", "/puzzles": "text=possible",
+    "/parts?part=alibi": "figure svg", "/puzzles": "text=possible",
 }  # fmt: skip
 
 
@@ -39,29 +38,13 @@ def test_a_study_is_shown_as_its_verdict_says(client: Client, study: str, shelf:
     (row,) = until(finished)
     assert row["done"] == 4
     verdict = read_verdict(shelf / study / "verdict.json").tasks["classify"]
-    overview = client.ask("study", {"study": study}).json
-    told = overview["tasks"]["classify"]["comparisons"]
-    for own, shown in zip(verdict.comparisons, told, strict=True):
+    for own, shown in zip(verdict.comparisons, row["headlines"], strict=True):
         difference = own.difference
         expected = {"difference": difference.estimate, "low": difference.low, "high": difference.high, "p": own.p}
         assert {name: shown[name] for name in expected} == pytest.approx(expected)
         assert (shown["variant"], shown["seeds"], shown["verdict"]) == (own.variant, own.seeds, own.verdict)
-    for asked in ({"order": "x"}, {"set": "../x"}, {"variant": "none"}):
-        assert client.ask("items", {"study": study, **asked}).status == 400
-
-
-def test_items_show_every_seed(client: Client, study: str, shelf: Path) -> None:
-    told = client.ask("items", {"study": study, "order": "as in the file"}).json
-    run = ft.load(shelf / study / "trials" / "classify" / "rope" / "seed-0")
-    outcomes = run.record.outcomes()
-    texts = [document.text for document in run.splits.tests["test"]]
-    assert not told["notice"]
-    assert [row["text"] for row in told["rows"]] == texts[: len(told["rows"])]
-    names = run.record.class_names()
-    given = [names[guess] for guess in outcomes["test/guess"][: len(told["rows"])]]
-    assert [row["variant"][0]["answer"] for row in told["rows"]] == given
-    gains = [abs(row["gain"]) for row in client.ask("items", {"study": study}).json["rows"]]
-    assert gains == sorted(gains, reverse=True)
+    read = client.ask("read", {"model": f"{study}/{row['first']}", "text": "my fellow americans"})
+    assert read.json["task"] == "classify"
 
 
 def test_every_part_can_be_drawn(client: Client) -> None:
@@ -97,14 +80,8 @@ def test_puzzles_are_solved_as_python_solves_them(client: Client) -> None:
         assert client.ask("solve", {"keys": bad, "shares": [[1]]}).status == 400
 
 
-def test_a_person_uses_study_parts_and_puzzles(open_page: Any, study: str) -> None:
-    page = open_page(f"/study?study={study}")
-    page.wait_for_selector(".item")
-    page.wait_for_selector(".compared svg")
-    wanted = page.locator(".item p").first.inner_text().split(" ", 1)[1]
-    page.get_by_label("Containing").fill(wanted[:30])
-    until(lambda: wanted[:30].lower() in page.locator(".item p").last.inner_text().lower())
-    until(lambda: "containing=" in page.evaluate("location.search"))
+def test_a_person_uses_parts_and_puzzles(open_page: Any) -> None:
+    page = open_page("/")
     page.get_by_role("link", name="Parts").click()
     page.wait_for_selector("figure svg")
     page.get_by_label("Part", exact=True).select_option("window")
@@ -137,10 +114,6 @@ def test_a_person_uses_study_parts_and_puzzles(open_page: Any, study: str) -> No
     page.get_by_label("layer 1: attention map").focus()
     page.keyboard.press("ArrowDown")
     page.wait_for_selector("text=Layer 1: “x”")
-    page.goto(page.evaluate("location.origin") + f"/study?study={study}")
-    page.get_by_role("link", name="read it in the playground").first.click()
-    page.wait_for_selector("[data-side=b] .maps canvas")
-    assert page.locator("textarea").input_value() == wanted
 
 
 @pytest.mark.slow
@@ -155,7 +128,6 @@ def test_what_is_copied_runs(
     plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average", "mix")]
     views = {
         "/": "td a", "/playground?a=lm&b=classify": "[data-side=b] .maps canvas",
-        f"/study?study={study}": ".item",
         "/parts?part=window&o_size=3": "figure svg", **dict.fromkeys(plane, ".chip.pass"),
     }  # fmt: skip
     for view, ready in views.items():
@@ -228,9 +200,6 @@ def test_markup_in_every_field_is_shown_as_text(
         page.wait_for_selector("main h1, main .problem")
         if not every:
             page.wait_for_selector(ready)
-            for button in page.get_by_role("button", name="Generate").all():
-                button.click()
-                button.wait_for(state="attached")
             until(lambda: count(page) >= 3)  # the control: it is shown
         page.wait_for_timeout(500)
         assert page.locator("img, iframe, object, main script, [onerror], a[href^='javascript:']").count() == 0, view
@@ -246,7 +215,7 @@ def test_names_and_texts_on_disk_are_shown_as_text(open_page: Any, shelf: Path) 
     try:
         page = open_page("/")
         page.wait_for_selector("text=onerror")
-        views = "playground?a=classify&text ?filter study?study puzzles?words parts?part"
+        views = "playground?a=classify&text ?filter puzzles?words parts?part"
         for view in views.split():
             page.goto(f"{page.evaluate('location.origin')}/{view}={quote(HOSTILE)}")
             page.wait_for_selector("main h1, main .problem")

@@ -9,10 +9,15 @@ import pytest
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.inspection.catalogue import plot_part
 from fairtrial.model.part import parts
-from fairtrial.report.plots import Panel, Picture, image
+from fairtrial.report.plots import Panel, Picture, draw_pictures, figure_bytes, our_look
 from sampling import cases
 
 LADDER = Picture("a ladder", "step", "rung", (Panel("up", [[0.0, 1.0], [2.0, None]]), Panel("", [[4.0]])))
+
+
+def image(pictures: list[Picture], title: str, kind: str) -> bytes:
+    with our_look():
+        return figure_bytes(draw_pictures(pictures, title), kind)
 
 
 @pytest.mark.parametrize(("kind", "first"), [("svg", b"<?xml"), ("png", b"\x89PNG")])

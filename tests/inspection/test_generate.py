@@ -20,9 +20,9 @@ from fairtrial.data.words import gap, spelled
 from fairtrial.errors import BadInput
 from fairtrial.inspection.generation import (
     Sampling,
-    TextStream,
     generate_tokens,
     sample_token,
+    spell,
     token_probabilities,
 )
 from fairtrial.model.network import LanguageModel
@@ -146,12 +146,9 @@ def test_tokens_come_back_as_text(kind: str, text: str) -> None:
     tokenizer = fit(Tokens(kind=kind, min_count=1), TEXTS)
     ids = tokenizer.encode([text])[0]
     for begun in (1, len(ids) // 2):
-        speaker = TextStream(tokenizer, ids[:begun])
-        after = "".join(speaker.add(token) for token in ids[begun:]) + speaker.finish()
-        whole = TextStream(tokenizer, [])
-        everything = "".join(whole.add(token) for token in ids) + whole.finish()
+        everything = spell(tokenizer, [], ids)
         assert everything == text
-        assert everything.endswith(after)
+        assert everything.endswith(spell(tokenizer, ids[:begun], ids[begun:]))
 
 
 def test_words_join_as_they_are_written() -> None:
@@ -168,9 +165,7 @@ def test_a_space_at_the_prompts_end_is_not_doubled(kind: str) -> None:
     tokenizer = fit(Tokens(kind=kind, min_count=1, size=300), ["we will build bridges"] * 3)
     prompt, ids = "we will ", tokenizer.encode(["we will build"])[0]
     begun = len(tokenizer.encode(["we will " if kind == "character" else "we will"])[0])
-    stream = TextStream(tokenizer, ids[:begun], prompt)
-    added = "".join(stream.add(token) for token in ids[begun:]) + stream.finish()
-    assert prompt + added == "we will build"
+    assert prompt + spell(tokenizer, ids[:begun], ids[begun:], prompt) == "we will build"
 
 
 def test_the_command_speaks(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:

@@ -11,10 +11,11 @@ import torch
 from brute_hull import average_target, faces, select_target
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from fairtrial import puzzles
 from fairtrial.model import Attention, AttentionContext, ForwardContext, Layout
-from fairtrial.puzzles.keys import Frame, softmax
+from fairtrial.puzzles.keys import Frame
 from fairtrial.puzzles.solve import Certificate, certify, mix_target
 from fairtrial.recipe import Shape
 from fairtrial.rng import generator_for

@@ -182,27 +182,19 @@ def generate(
     call: Call,
     record: RecordFolder,
     plugins: With = None,
-    json: Annotated[bool, Option("--json", help="One JSON line per text, when it is done.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON line per text.")] = False,
 ) -> None:
     check_utf8(call.given["prompt"], "the prompt")
     run = api.load(record, "lm", plugins=plugins or [])
-    from fairtrial.report.render import plain
-
-    def print_piece(text: str) -> None:
-        print("\n".join(plain(line) for line in text.split("\n")), end="", flush=True)
-
-    samples, seed = call.given.pop("samples"), call.given.pop("seed")
-    generator = run.generator(**call.given)
+    generation = call(run)
     sampling = {name: call.given.get(name) for name in ("temperature", "top_k", "top_p")}
-    for text in () if json else generator.notices:
+    if json:
+        for sample in generation.samples:
+            print(dumps(asdict(sample) | sampling | {"notices": generation.notices}))
+        return
+    for text in generation.notices:
         notice(text)
-    for number in range(samples):
-        if json:
-            row = asdict(generator.sample(seed, number)) | sampling | {"notices": generator.notices}
-            print(dumps(row), flush=True)
-        else:
-            generator.sample(seed, number, print_piece)
-            print(flush=True)
+    print("\n".join(sample.text for sample in generation.samples))
 
 
 @command("puzzle", solve_puzzle, "Look inside", "puzzle average 0 1", arguments=["ask", "words"])

@@ -26,14 +26,12 @@ SILENT_SECONDS = 10.0  # a connection that asks nothing for so long is closed
 class Explorer:
     """A running server: `url` opens it, `stop()` ends it, `wait()` waits until it ends."""
 
-    def __init__(
-        self, folder: Path, host: str, port: int | None, data: Sequence[str] = (), plugins: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, folder: Path, host: str, port: int | None) -> None:
         try:
             import uvicorn
             from uvicorn.protocols.http.h11_impl import H11Protocol
 
-            from fairtrial.explore.library import Library, is_study
+            from fairtrial.explore.library import Library
             from fairtrial.explore.requests import Pool
             from fairtrial.explore.server import build_app
         except ImportError as error:
@@ -42,12 +40,11 @@ class Explorer:
         if not folder.is_dir():
             raise BadInput(f"{folder} is not a folder", "name the folder that holds your records and studies")
         self.folder = Path(os.path.realpath(folder))
-        names = os.listdir(self.folder)
-        self.first = "/study?study=.&" if is_study(names) else "/playground?a=.&" if "trial.json" in names else "/?"
+        self.first = "/playground?a=.&" if (self.folder / "trial.json").is_file() else "/?"
         self.socket = listen(host, port)
         self.port: int = self.socket.getsockname()[1]
         self.pool: Pool = Pool()
-        self.library = Library(self.folder, tuple(data), tuple(path.absolute() for path in plugins))
+        self.library = Library(self.folder)
         app: Any = build_app(self.library, self.pool)
         self.guard = Guard(app, hosts_of(host), self.port)
 
@@ -108,15 +105,13 @@ class Explorer:
         return f'exploring <code>{escape(str(self.folder))}</code>: <a href="{escape(self.url)}">open</a>'
 
 
-def start(
-    folder: Path, *, host: str, port: int | None, data: Sequence[str], plugins: Sequence[Path], browser: bool
-) -> Explorer:
+def start(folder: Path, *, host: str, port: int | None, plugins: Sequence[Path], browser: bool) -> Explorer:
     """Plugins are those that the user names here; no request can load one."""
     if plugins:
         from fairtrial.plugins import load_files
 
         load_files(plugins)
-    explorer = Explorer(folder, host, port, data, plugins)
+    explorer = Explorer(folder, host, port)
     if browser:
         webbrowser.open(explorer.url)
     return explorer

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.explore.requests import JobHandle, Plain, RequestParams
+from fairtrial.explore.requests import Plain, RequestParams
 from fairtrial.finding import Passport, worst
 from fairtrial.formatting import format_parts, vocabulary_of
-from fairtrial.recipe import Recipe
 from fairtrial.record import Record
-from fairtrial.results.records import curves_of, loss_curve
 from fairtrial.results.study import StudyFiles
 from fairtrial.results.verdict_tables import comparison_numbers
 from fairtrial.stored import Metrics, read_document
@@ -84,8 +82,6 @@ class Models:
 @dataclass
 class Library:
     root: Path
-    data: tuple[str, ...] = ()  # sources that the user named, beside those inside the folder
-    plugins: tuple[Path, ...] = ()  # files with parts that the user named
     models: Models = field(default_factory=Models)
     known: dict[str, tuple[Any, Row]] = field(default_factory=dict)  # path -> signature, row
 
@@ -112,28 +108,6 @@ class Library:
         if not (path / "trial.json").is_file():
             raise NotThere("this folder is not a record")
         return Record.open(path)
-
-    def study(self, name: str) -> StudyFiles:
-        path = self.place(name)
-        if not is_study(os.listdir(path)):
-            raise NotThere("this folder is not a study")
-        return StudyFiles.open(path)
-
-    def allows(self, source: str) -> bool:
-        """Whether data may be read: the embedded ones, those inside the folder, those that the user named."""
-        if source == "sotu" or source in self.data:
-            return True
-        try:
-            path = Path(os.path.realpath(Path(source).expanduser()))
-        except (OSError, RuntimeError, ValueError):  # a name that no file can have, or nobody's home
-            return False
-        named = [Path(os.path.realpath(Path(each).expanduser())) for each in self.data]
-        return any(path == allowed or path.is_relative_to(allowed) for allowed in (self.root, *named))
-
-    def need_data(self, recipe: Recipe) -> None:
-        if not self.allows(recipe.data.source):
-            what = "its data are outside the explored folder"
-            raise BadInput(what, f"start with: fairtrial explore --data {recipe.data.source}")
 
     def walk(self) -> Iterator[tuple[str, Path, str]]:
         """(name, folder, kind) of every record and study. Trials of a study are inside it and not listed."""
@@ -167,7 +141,7 @@ class Library:
         return found
 
 
-def listing(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+def listing(library: Library, params: RequestParams) -> Plain:
     return {"folder": str(library.root), "rows": library.rows()}
 
 
@@ -236,20 +210,13 @@ def headline_of(test: str, score: Metrics) -> Row:
 
 
 def progress_of(record: Record) -> Row:
-    """Of an unfinished trial: its curve so far, and the time left at its pace."""
-    events, clock = record.events(), record.clock()
-    step = max((event.step for event in events), default=0)
+    """Of an unfinished trial: how far it came."""
+    step = max((event.step for event in record.events()), default=0)
     written = max((os.stat(record.folder / name).st_mtime for name in os.listdir(record.folder)), default=0.0)
     state = "running" if time.time() - written < RUNNING_SECONDS else "unfinished"
     duration = record.recipe.training.duration
     total = int(duration.count) if duration.unit == "steps" else None
-    begun = next((entry for entry in reversed(clock) if entry.what in ("start", "resume")), None)
-    left = None
-    if begun and total and step > begun.step:
-        left = max(0.0, (written - begun.time) / (step - begun.step) * (total - step))
-    scores = [{"name": each.name, "unit": each.unit, "points": each.points} for each in curves_of(events)]
-    curve = loss_curve(events, most=60).points
-    return {"state": state, "step": step, "steps": total, "seconds_left": left, "curve": curve, "scores": scores}
+    return {"state": state, "step": step, "steps": total}
 
 
 def study_row(folder: Path) -> Row:
@@ -272,6 +239,7 @@ def study_row(folder: Path) -> Row:
     if (folder / "verdict.json").is_file():
         verdict = StudyFiles.open(folder).verdict
         row |= {"name": verdict.name, "sentence": next(iter(verdict.text), "")}
+        row["first"] = done[0].parent.relative_to(folder).as_posix() if done else ""
         row["bytes"] = sum(size_of(path.parent) for path in done)
         return row | {"headlines": [comparison_numbers(each) for each in verdict.comparisons[:MOST_HEADLINES]]}
     total = len(StudyFiles(folder).plan.trials) or None

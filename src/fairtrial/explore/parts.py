@@ -9,7 +9,7 @@ from dataclasses import asdict
 from fairtrial import catalogue
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library
-from fairtrial.explore.requests import JobHandle, Plain, RequestParams
+from fairtrial.explore.requests import Plain, RequestParams
 from fairtrial.inspection import plot_part
 from fairtrial.model import parts as registered
 from fairtrial.puzzles import Goals, average, head_names, mix, read_sequence, select
@@ -17,7 +17,7 @@ from fairtrial.puzzles import Goals, average, head_names, mix, read_sequence, se
 MOST_KEYS, MOST_WORDS = 40, 32
 
 
-def parts(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+def parts(library: Library, params: RequestParams) -> Plain:
     """Those that are registered: no request loads a package."""
     rows = catalogue().rows()
     for row in rows:
@@ -52,7 +52,7 @@ def option_of(name: str, written: str, kind: object) -> Plain:
     return {"name": name, "kind": next((each for each in ("int", "float") if each in types), "text"), "default": None}
 
 
-def draw(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+def draw(library: Library, params: RequestParams) -> Plain:
     """What a part does, measured on initial weights."""
     name = params.one_of("part", [each.name for each in catalogue().entries])
     heads, length = params.whole("heads", 1, 16, 4), params.whole("length", 2, 96, 24)
@@ -64,7 +64,7 @@ def draw(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     return {"pictures": [asdict(picture) | {"range": picture.range} for picture in pictures]}
 
 
-def solve(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+def solve(library: Library, params: RequestParams) -> Plain:
     """What attention should return, of these keys: the query, its weights and the certificate."""
     keys = params.rows("keys", None, MOST_KEYS)
     if not keys:
@@ -83,7 +83,7 @@ def solve(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     return {"answer": answer.to_json(), "sentences": list(answer.describe().sentences)}
 
 
-def head(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+def head(library: Library, params: RequestParams) -> Plain:
     """A network whose head is written by hand, on a sequence that a person typed."""
     words = params.text("words", "a b c a b", 400).split()
     if not 2 <= len(words) <= MOST_WORDS:

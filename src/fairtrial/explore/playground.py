@@ -11,14 +11,14 @@ import numpy as np
 
 from fairtrial.errors import BadInput
 from fairtrial.explore.library import Library, Model
-from fairtrial.explore.requests import JobHandle, Plain, RequestParams
+from fairtrial.explore.requests import Plain, RequestParams
 from fairtrial.inspection import AttentionMaps, head_off
 
 NEXT = 24  # most probable next tokens
 MOST_WEIGHTS = 1 << 22  # attention weights of one answer
 
 
-def models(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+def models(library: Library, params: RequestParams) -> Plain:
     """All that can be asked: records, also those of studies."""
     found: list[Plain] = []
     for name, folder, kind in library.walk():
@@ -30,7 +30,7 @@ def models(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     return {"models": found}
 
 
-def read(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
+def read(library: Library, params: RequestParams) -> Plain:
     """A text, as a record's network reads it."""
     name, text, off = params.text("model", most=1000), params.text("text"), params.pairs("off")
     untrained = params.flag("untrained")
@@ -106,24 +106,3 @@ def packed_maps(maps: AttentionMaps) -> Plain:
         "weights": base64.b64encode(weights.tobytes()).decode(),
         "open": base64.b64encode(maps.open.astype(np.uint8).tobytes()).decode(),
     }
-
-
-def generate(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
-    """A text, continued piece by piece."""
-    model = library.models.get(library, params.text("model", most=1000), params.flag("untrained"))
-    top_k = params.whole("top_k", 0, 100_000, 0)
-    generator = model.run.generator(
-        params.text("text", ""),
-        tokens=params.whole("tokens", 1, 400, 60),
-        temperature=params.number("temperature", 0, 10, 1.0),
-        top_k=top_k or None,
-        top_p=params.number("top_p", 0.001, 1, 1.0),
-    )
-
-    def on_text(piece: str) -> None:
-        handle.check()
-        handle.send({"piece": piece})
-
-    with model.lock:
-        found = generator.sample(params.whole("seed", 0, 2**31 - 1, 0), 0, on_text)
-    return {"done": True, "text": found.text, "notices": list(generator.notices)}

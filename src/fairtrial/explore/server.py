@@ -1,63 +1,41 @@
-"""The explorer's server: pages from memory, questions answered as JSON, long answers as a stream of events.
+"""The explorer's server: pages from memory, questions answered as JSON.
 
-Every question is `POST /api/NAME` with a JSON object. What answers it is a plain function of the library, of what was
-asked and of a handle, in the file of its view; those files are imported when they are first needed, since they import
-torch. The header `X-Channel` names the pane that waits: a newer question of a pane ends the older one, newer by the
-header `X-Turn`, as questions may arrive in another order.
-"""
+Every question is `POST /api/NAME` with a JSON object. What answers it is a plain function of the library and of what
+was asked, in the file of its view; those files are imported when they are first needed, since they import torch."""
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from fairtrial.errors import Busy, FairtrialError
 from fairtrial.explore.guard import RequestTimeout, TooLarge
 from fairtrial.explore.library import Library, NotThere
-from fairtrial.explore.requests import JobHandle, Pool, RequestParams, Stale, TooMuch, TooSlow, to_json
+from fairtrial.explore.requests import Pool, RequestParams, TooMuch, TooSlow, to_json
 
-VIEWS = ("library", "playground", "study", "parts", "puzzles")
+VIEWS = ("library", "playground", "parts", "puzzles")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-JSON, STREAM = "application/json", "text/event-stream"
-STATUS = {TooLarge: 413, RequestTimeout: 408, NotThere: 404, Stale: 409, Busy: 409, TooSlow: 503, TooMuch: 503}
-Answer = Callable[[Library, RequestParams, JobHandle], object]
+JSON = "application/json"
+STATUS = {TooLarge: 413, RequestTimeout: 408, NotThere: 404, Busy: 409, TooSlow: 503, TooMuch: 503}
+Answer = Callable[[Library, RequestParams], object]
 
 
-@dataclass(frozen=True)
-class Question:
-    """Who answers: `module:function` of this package, on which lane of the pool, at once or as a stream."""
-
-    by: str
-    lane: str = "quick"
-    stream: bool = False
-
-    def function(self) -> Answer:
-        module, name = self.by.split(":")
-        found: Answer = getattr(import_module(f"fairtrial.explore.{module}"), name)
-        return found
-
-
-QUESTIONS = {
-    "library": Question("library:listing", "files"),
-    "study": Question("study:overview"),
-    "items": Question("study:items"),
-    "parts": Question("parts:parts"),
-    "draw": Question("parts:draw"),
-    "solve": Question("parts:solve"),
-    "head": Question("parts:head"),
-    "models": Question("playground:models"),
-    "read": Question("playground:read"),
-    "generate": Question("playground:generate", "quick", stream=True),
+QUESTIONS = {  # who answers: `module:function` of this package
+    "library": "library:listing",
+    "parts": "parts:parts",
+    "draw": "parts:draw",
+    "solve": "parts:solve",
+    "head": "parts:head",
+    "models": "playground:models",
+    "read": "playground:read",
 }
 
 
@@ -75,14 +53,10 @@ def build_app(library: Library, pool: Pool) -> Starlette:
         question = QUESTIONS.get(request.path_params["name"])
         if question is None:
             return problem(NotThere("there is no such question"))
-        turn = request.headers.get("x-turn", "0")
-        pane = (request.headers.get("x-channel", "")[:80], int(turn) if re.fullmatch("[0-9]{1,15}", turn) else 0)
         try:
             params = RequestParams.read(await request.body())
-            if question.stream:
-                told = events(library, pool, question, params, *pane)
-                return StreamingResponse(told, media_type=STREAM)
-            return Response(await answered(library, pool, question, params, *pane), media_type=JSON)
+            answer = await pool.run(lambda: to_json(answer_of(question)(library, params)))
+            return Response(answer, media_type=JSON)
         except FairtrialError as error:
             return problem(error)
         except Exception:
@@ -95,28 +69,10 @@ def build_app(library: Library, pool: Pool) -> Starlette:
     return app
 
 
-async def answered(
-    library: Library, pool: Pool, question: Question, params: RequestParams, channel: str, turn: int
-) -> bytes:
-    """As JSON, which is made off the loop as well."""
-
-    def job(handle: JobHandle) -> bytes:
-        return to_json(question.function()(library, params, handle))
-
-    return await pool.run(job, channel, question.lane, turn)
-
-
-async def events(
-    library: Library, pool: Pool, question: Question, params: RequestParams, channel: str, turn: int
-) -> AsyncIterator[bytes]:
-    try:
-        job = pool.stream(lambda handle: question.function()(library, params, handle), channel, question.lane, turn)
-        async for value in job:
-            yield b"data: " + to_json(value) + b"\n\n"
-    except FairtrialError as error:
-        yield b"data: " + to_json({"error": told(error)}) + b"\n\n"
-    except Exception:
-        yield b"data: " + to_json({"error": told(unexpected())}) + b"\n\n"
+def answer_of(question: str) -> Answer:
+    module, name = question.split(":")
+    found: Answer = getattr(import_module(f"fairtrial.explore.{module}"), name)
+    return found
 
 
 def unexpected() -> FairtrialError:

@@ -10,9 +10,9 @@ from typing import cast
 import numpy as np
 import torch
 
-from fairtrial.description import Description, ReliabilityChart, ReliabilityPoint, Result, Table, row
+from fairtrial.description import Description, IntervalChart, IntervalRow, Result, Table, row
 from fairtrial.errors import BadInput
-from fairtrial.formatting import MISSING, confusion_table, format_parts, percent
+from fairtrial.formatting import confusion_table, format_parts, percent
 from fairtrial.inspection.predictions import Names, log_odds
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.crossed import wilson
@@ -21,39 +21,41 @@ from fairtrial.training.scoring import log_probabilities
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import Run
 
-BAR = 20  # letters of a reliability bar
-
 Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Answers of about one confidence."""
+
+    items: int
+    confidence: float
+    accuracy: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class Calibration:
     bins: int  # of equal width
-    points: tuple[ReliabilityPoint, ...]  # of those that are not empty
+    points: tuple[Bin, ...]  # of those that are not empty
     expected_error: float  # ECE (Guo et al. 2017, https://arxiv.org/abs/1706.04599): mean |confidence - accuracy|
-    worst_error: float
     overconfidence: float
     brier: float  # summed over classes: 0 best, 2 worst
 
     def table(self) -> Table:
         """The reliability curve: where confidence and accuracy differ, the model misjudges itself."""
-        rows = []
-        for each in self.points:
-            right, at = round(BAR * each.accuracy), min(BAR - 1, int(BAR * each.confidence))
-            bar = "█" * right + "·" * (BAR - right)
-            bar = f"{bar[:at]}|{bar[at + 1 :]}"
-            rows.append(row(percent(each.confidence), each.items, percent(each.accuracy), bar))
+        rows = tuple(row(percent(each.confidence), each.items, percent(each.accuracy)) for each in self.points)
         sure = "overconfident" if self.overconfidence > 0 else "underconfident"
         note = (
-            "Bars: share right; the stroke is the mean confidence, where a bar should end."
-            f" Expected calibration error (ECE, {self.bins} bins of equal width) {self.expected_error:.3f};"
-            f" worst bin {self.worst_error:.3f}; Brier score {self.brier:.3f}."
-            f" On average the model is {sure} by {abs(self.overconfidence):.1%}."
+            f"Expected calibration error (ECE, {self.bins} bins of equal width) {self.expected_error:.3f};"
+            f" Brier score {self.brier:.3f}. On average the model is {sure} by {abs(self.overconfidence):.1%}."
         )
-        return Table("calibration", ("mean confidence", "items", "right", "reliability"), tuple(rows), note)
+        return Table("calibration", ("mean confidence", "items", "right"), rows, note)
 
-    def chart(self, test: str) -> ReliabilityChart:
-        return ReliabilityChart(f"Share right over confidence on {test}", self.points)
+    def chart(self, test: str) -> IntervalChart:
+        rows = (IntervalRow(percent(each.confidence), each.accuracy, each.low, each.high) for each in self.points)
+        return IntervalChart(f"Share right over mean confidence on {test}", "share right", tuple(rows))
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,6 @@ class Mistake:
     true: str
     guess: str
     confidence: float
-    log_odds: float  # of the guess: they rank what all rounds to 100%
     share_of_truth: float  # probability of the true class
     copy: bool  # whether it also occurs in the training set
 
@@ -84,7 +85,6 @@ class CleanScore:
     items: int
     accuracy: float
     interval: Ends | None
-    expected_error: float
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,7 @@ class SetErrors:
             occur = "item also occurs" if self.copies == 1 else "items also occur"
             sentences.append(f"{self.copies:,} {occur} in the training set. Scores on duplicates measure memorization.")
         if clean := self.clean:
-            error = f"calibration error (ECE) {clean.expected_error:.3f}"
-            score = f"{percent(clean.accuracy)} right{span(clean.interval)}, {error}"
-            sentences.append(f"On the other {clean.items:,}: {score}")
+            sentences.append(f"On the other {clean.items:,}: {percent(clean.accuracy)} right{span(clean.interval)}")
         labels = [each.label for each in self.classes]
         scores = [(each.precision, each.recall, each.f1) for each in self.classes]
         tables = [confusion_table("confusion", self.confusion, labels, scores), self.calibration.table()]
@@ -122,11 +120,9 @@ class SetErrors:
         return Description(sentences, [table for table in tables if table.rows], test, charts)
 
     def _mistakes(self) -> Table:
-        saturated = any(percent(each.confidence) == "100.0%" for each in self.mistakes)
         rows = tuple(
             row(
                 percent(each.confidence),
-                f"{each.log_odds:.1f}" if saturated else MISSING,
                 each.guess,
                 f"{each.true} ({percent(each.share_of_truth)})",
                 each.text + " (also in the training set)" * each.copy,
@@ -134,8 +130,8 @@ class SetErrors:
             )
             for each in self.mistakes
         )
-        columns = ("confidence", "log-odds", "guess", "true class", "text", "file")
-        return Table("most confident mistakes", columns, rows, text_columns=6).without_empty_columns()
+        columns = ("confidence", "guess", "true class", "text", "file")
+        return Table("most confident mistakes", columns, rows, text_columns=5).without_empty_columns()
 
 
 def span(interval: Ends | None, level: str = "") -> str:
@@ -178,44 +174,32 @@ def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> Calibrat
     for number in np.unique(index):
         sure, hits = confidence[index == number], right[index == number]
         accuracy = float(hits.mean())
-        points.append(ReliabilityPoint(len(hits), float(sure.mean()), accuracy, *wilson(accuracy, len(hits))))
-    gaps = [(abs(each.confidence - each.accuracy), each.items) for each in points]
+        points.append(Bin(len(hits), float(sure.mean()), accuracy, *wilson(accuracy, len(hits))))
     truth = np.eye(log_p.shape[1])[labels]
     return Calibration(
         bins,
         tuple(points),
-        expected_error=float(sum(gap * items for gap, items in gaps) / len(labels)),
-        worst_error=float(max(gap for gap, _ in gaps)),
+        expected_error=sum(each.items * abs(each.confidence - each.accuracy) for each in points) / len(labels),
         overconfidence=float(confidence.mean() - right.mean()),
         brier=float(((shares - truth) ** 2).sum(1).mean()),
     )
 
 
 def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list[int]:
-    """The wrongly classified items, the most confident first."""
-    wrong = np.flatnonzero(log_p.argmax(1) != labels)
-    return [int(item) for item in wrong[np.argsort(-guess_log_odds(log_p)[wrong], kind="stable")][:most]]
+    """The wrongly classified items, the most confident first: log-odds still rank what all rounds to 100%."""
+    wrong, answers = np.flatnonzero(log_p.argmax(1) != labels), torch.from_numpy(log_p)
+    odds = log_odds(answers, answers.argmax(1)).numpy()
+    return [int(item) for item in wrong[np.argsort(-odds[wrong], kind="stable")][:most]]
 
 
-def guess_log_odds(log_p: np.ndarray) -> np.ndarray:
-    """Log-odds of each answer [item]: they still rank what all rounds to 100%."""
-    answers = torch.from_numpy(log_p)
-    return log_odds(answers, answers.argmax(1)).numpy()
+def class_scores(labels: np.ndarray, guesses: np.ndarray, names: Sequence[str]) -> tuple[ClassScore, ...]:
+    from sklearn.metrics import precision_recall_fscore_support
 
-
-def class_scores(confusion: np.ndarray, names: Sequence[str]) -> tuple[ClassScore, ...]:
-    """Of a table of counts [true class, guessed class]."""
-    counts = zip(confusion.diagonal().tolist(), confusion.sum(1).tolist(), confusion.sum(0).tolist(), strict=True)
-    return tuple(
-        ClassScore(
-            name,
-            precision=right / guessed if guessed else None,
-            recall=right / items if items else None,
-            f1=2 * right / (items + guessed) if items + guessed else 0.0,
-            items=items,
-        )
-        for name, (right, items, guessed) in zip(names, counts, strict=True)
-    )
+    classes = range(len(names))
+    scores = precision_recall_fscore_support(labels, guesses, labels=classes, zero_division=np.nan)
+    precisions, recalls, f1s = ([None if np.isnan(each) else each for each in some.tolist()] for some in scores[:3])
+    every = zip(names, precisions, recalls, f1s, scores[3].tolist(), strict=True)
+    return tuple(ClassScore(name, precision, recall, f1 or 0.0, items) for name, precision, recall, f1, items in every)
 
 
 def errors(
@@ -241,19 +225,18 @@ def errors_of(run: Run, test: str, names: Sequence[str], bins: int, most: int) -
     task, documents = cast(ClassifyTask, run.task), run.splits.tests[test]
     (rows, labels), groups = task.sets[test], task.groups[test]
     log_p = log_probabilities(task.network, rows, run.tokenizer.pad)
-    guesses, odds = log_p.argmax(1), guess_log_odds(log_p)
+    guesses = log_p.argmax(1)
     counts = confusion(labels, guesses, len(names))
     copied = run.prepared.copies[test].status > 0
     clean = None
     if copied.any() and not copied.all():
         own = None if groups is None else groups[~copied]
-        error = calibrate(log_p[~copied], labels[~copied], bins).expected_error
-        clean = CleanScore(*_accuracy(guesses[~copied], labels[~copied], own), error)
+        clean = CleanScore(*_accuracy(guesses[~copied], labels[~copied], own))
     return SetErrors(
         *_accuracy(guesses, labels, groups),
         macro_f1=macro_f1(counts),
         confusion=tuple(map(tuple, counts.tolist())),
-        classes=class_scores(counts, names),
+        classes=class_scores(labels, guesses, names),
         calibration=calibrate(log_p, labels, bins),
         copies=int(copied.sum()),
         clean=clean,
@@ -264,7 +247,6 @@ def errors_of(run: Run, test: str, names: Sequence[str], bins: int, most: int) -
                 true=names[labels[item]],
                 guess=names[guesses[item]],
                 confidence=float(np.exp(log_p[item].max())),
-                log_odds=float(odds[item]),
                 share_of_truth=float(np.exp(log_p[item, labels[item]])),
                 copy=bool(copied[item]),
             )

@@ -5,7 +5,7 @@ The model sees its last tokens, as many as it was trained on."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import cast
 
@@ -15,7 +15,6 @@ import torch
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import gap, spelled
 from fairtrial.description import Description, Result
-from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
 from fairtrial.inspection.text import EncodedText, encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
@@ -92,42 +91,22 @@ def generate_tokens(
                 return
 
 
-class TextStream:
-    """Tokens to text as they come: the pieces joined spell the whole text."""
-
-    def __init__(self, tokenizer: Tokenizer, before: Sequence[int], prompt: str = "") -> None:
-        self.tokenizer, self.ids = tokenizer, list(before)
-        kind = tokenizer.facts.get("kind", "word")
-        self.words, self.spaced = kind in ("word", "whitespace"), kind == "whitespace"
-        self.decoded = "" if self.words else tokenizer.decode(self.ids)
-        # white space at the prompt's end that is in no token: the first word must not add its own
-        self.space_written = prompt[-1:].isspace() and not self.decoded[-1:].isspace()
-
-    def add(self, token: int) -> str:
-        """The text that this token adds; empty where it is the first bytes of a character."""
-        text = self._spell(token)
-        if text and self.space_written:
-            self.space_written, text = False, text.removeprefix(" ")
-        return text
-
-    def _spell(self, token: int) -> str:
-        marks = (self.tokenizer.start, self.tokenizer.stop, self.tokenizer.pad)
-        previous = [id_ for id_ in self.ids[-1:] if id_ not in marks]
-        self.ids.append(token)
-        if self.words:
-            before, word = self.tokenizer.words(previous), self.tokenizer.words([token])[0]
-            if self.spaced:
-                return f" {word}" if before else word
-            return (gap(before[0], word) if before else "") + spelled(word)
-        text = self.tokenizer.decode(self.ids)
-        if text.endswith("\ufffd"):  # an incomplete character
-            return ""
-        added, self.decoded = text[len(self.decoded) :], text
-        return added
-
-    def finish(self) -> str:
-        """What was held back as an incomplete character, when no more tokens come."""
-        return "" if self.words else self.tokenizer.decode(self.ids)[len(self.decoded) :]
+def spell(tokenizer: Tokenizer, before: Sequence[int], new: Sequence[int], prompt: str = "") -> str:
+    """The text that new tokens add to those before them, which were written as the prompt."""
+    kind = tokenizer.facts.get("kind", "word")
+    if kind in ("word", "whitespace"):
+        marks = (tokenizer.start, tokenizer.stop, tokenizer.pad)
+        last, *words = tokenizer.words([*before[-1:], *new]) if before else ["", *tokenizer.words(new)]
+        last = "" if before and before[-1] in marks else last
+        text, spaced = "", False
+        for word in words:
+            space = "" if not last else " " if kind == "whitespace" else gap(last, word)
+            text, last = text + space + (word if kind == "whitespace" else spelled(word)), word
+    else:
+        begun = tokenizer.decode(before)
+        text, spaced = tokenizer.decode([*before, *new])[len(begun) :], begun[-1:].isspace()
+    # white space at the prompt's end that is in no token: the first word must not add its own
+    return text.removeprefix(" ") if prompt[-1:].isspace() and not spaced else text
 
 
 @dataclass(frozen=True)
@@ -169,49 +148,24 @@ class Generation(Result):
         return [asdict(sample) for sample in self.samples]
 
 
-class Generator:
-    """Continues a prompt with a trained language model."""
-
-    def __init__(self, run: Run, prompt: str, *, tokens: int, sampling: Sampling) -> None:
-        self.network, self.tokenizer = cast(LanguageModel, run.network), run.tokenizer
-        self.prompt, self.tokens, self.sampling = prompt, tokens, sampling
-        self.ids, encoded = encode_prompt(self.tokenizer, prompt)
-        self.stops = set() if self.tokenizer.stop is None else {self.tokenizer.stop}
-        self.never = never_shown(self.tokenizer)
-        length, longer = self.network.length, len(self.ids) + tokens - 1 > self.network.length
-        window = f"the model sees a sliding window of the last {length} tokens, as many as it was trained on"
-        self.notices = tuple(filter(None, (unknown_notice(self.tokenizer, encoded), window if longer else "")))
-
-    def generate(self, samples: int = 1, seed: int = 0) -> Generation:
-        return Generation(tuple(self.sample(seed, number) for number in range(samples)), self.notices)
-
-    def sample(self, seed: int = 0, sample: int = 0, on_text: Callable[[str], None] = lambda text: None) -> Generated:
-        """One continuation. `on_text` gets each new piece of text, beginning with the prompt."""
-        with use_threads(1):
-            return self._sample(seed, sample, on_text)
-
-    def _sample(self, seed: int, sample: int, on_text: Callable[[str], None]) -> Generated:
-        stream, pieces, new = TextStream(self.tokenizer, self.ids, self.prompt), [self.prompt], []
-        on_text(self.prompt)
+def generate(run: Run, prompt: str, *, tokens: int, sampling: Sampling, samples: int, seed: int) -> Generation:
+    """Continue a prompt with a trained language model."""
+    network, tokenizer = cast(LanguageModel, run.network), run.tokenizer
+    ids, encoded = encode_prompt(tokenizer, prompt)
+    stops = set() if tokenizer.stop is None else {tokenizer.stop}
+    never = never_shown(tokenizer)
+    found = []
+    for sample in range(samples):
         drawn = generate_tokens(
-            self.network,
-            self.ids,
-            tokens=self.tokens,
-            sampling=self.sampling,
-            seed=seed,
-            sample=sample,
-            stops=self.stops,
-            never=self.never,
+            network, ids, tokens=tokens, sampling=sampling, seed=seed, sample=sample, stops=stops, never=never
         )
-        for token in drawn:
-            new.append(token)
-            if token != self.tokenizer.stop:
-                pieces.append(stream.add(token))
-                on_text(pieces[-1])
-        pieces.append(stream.finish())
-        on_text(pieces[-1])
-        words = self.tokenizer.words(new)
-        return Generated(self.prompt, "".join(pieces), words, new[-1] in self.stops, seed, sample)
+        new = list(drawn)
+        text = prompt + spell(tokenizer, ids, [token for token in new if token not in stops], prompt)
+        found.append(Generated(prompt, text, tokenizer.words(new), new[-1] in stops, seed, sample))
+    window = ""
+    if len(ids) + tokens - 1 > network.length:
+        window = f"the model sees a sliding window of the last {network.length} tokens, as many as it was trained on"
+    return Generation(tuple(found), tuple(filter(None, (unknown_notice(tokenizer, encoded), window))))
 
 
 def encode_prompt(tokenizer: Tokenizer, prompt: str) -> tuple[tuple[int, ...], list[EncodedText]]:

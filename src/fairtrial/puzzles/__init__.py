@@ -48,7 +48,7 @@ def puzzle(
 
     Args:
         ask (ASK): select, average, mix or head.
-        words (WORD...): Keys, each by its number from 0 or its name in the file; or a head's name.
+        words (WORD...): Keys, each by its number from 0; or a head's name.
         keys (FILE.csv): Keys, one per line. Default: random keys.
         count (NUMBER): Number of random keys.
         width (NUMBER): Numbers in each random key.
@@ -68,11 +68,11 @@ def puzzle(
 
     if count < 1 or width < 1:
         raise BadInput(f"there must be at least 1 key of width 1, got {count} of width {width}")
-    table, names = read_table(Path(keys)) if keys is not None else (random_keys(count, width, seed), None)
-    goals = Goals(scale=scale, precision=precision, names=names)
+    table = read_table(Path(keys)) if keys is not None else random_keys(count, width, seed)
+    goals = Goals(scale=scale, precision=precision)
     if ask == "mix":
-        return mix(table, shares_of(words, names, len(table)), goals)
-    places = [place_of(word, names, len(table)) for word in words]
+        return mix(table, shares_of(words, len(table)), goals)
+    places = [place_of(word, len(table)) for word in words]
     if ask == "average":
         return average(table, places, goals)
     if len(places) != 1:
@@ -80,17 +80,13 @@ def puzzle(
     return select(table, places[0], goals)
 
 
-def place_of(word: str, names: Sequence[str] | None, count: int) -> int:
-    """A key's number, or its name."""
-    if names and word in names:
-        return names.index(word)
+def place_of(word: str, count: int) -> int:
     if not word.isdecimal() or int(word) >= count:
-        hint = f"name it by its number, 0 to {count - 1}" + (f", or as {', '.join(names[:6])}" if names else "")
-        raise BadInput(f"there is no key {word!r}", hint)
+        raise BadInput(f"there is no key {word!r}", f"name it by its number, 0 to {count - 1}")
     return int(word)
 
 
-def shares_of(words: Sequence[str], names: Sequence[str] | None, count: int) -> dict[int, float]:
+def shares_of(words: Sequence[str], count: int) -> dict[int, float]:
     """0:0.5 2:0.5"""
     shares: dict[int, float] = {}
     for word in words:
@@ -101,7 +97,7 @@ def shares_of(words: Sequence[str], names: Sequence[str] | None, count: int) -> 
             mark, weight = "", 0.0
         if not mark:
             raise BadInput(f"{word!r} is not a key with its weight", "write 0:0.5 2:0.3 3:0.2")
-        if (place := place_of(name, names, count)) in shares:
+        if (place := place_of(name, count)) in shares:
             raise BadInput(f"key {name} is named twice", "give each key one weight")
         shares[place] = weight
     return shares

@@ -1,4 +1,4 @@
-"""Keys in the coordinates that matter to a softmax, faces of their convex hull, and keys from CSV files.
+"""Keys in the coordinates that matter to a softmax, faces of their convex hull.
 
 Adding one number to all scores changes no weight, so only differences between keys count. A frame centres the keys,
 drops the directions in which none of them differ, and measures in units of their spread, so that one tolerance fits
@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
+from scipy.special import softmax
 
-from fairtrial.data import read_lines
 from fairtrial.errors import BadInput
 from fairtrial.rng import generator_for
 
@@ -26,7 +27,6 @@ SAME = 1e-7  # in units of the keys' spread: what differs by less is the same, a
 ROUNDING = 1e-12  # the same for keys that such a tolerance gives no sound answer for: near copies, long and thin sets
 TIGHT = 1e-7  # a lead below this share of the keys' spread is no lead
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-MOST_ROWS, MOST_NUMBERS = 2_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,10 @@ class Goals:
 
     scale: bool = True  # scores are divided by the square root of the keys' width
     precision: float = 0.999  # least share of its wanted weight that a wanted key gets
-    names: Sequence[str] | None = None  # of the keys
 
     def __post_init__(self) -> None:
         if not 0 < self.precision <= 0.999999:
             raise BadInput(f"precision must be above 0 and at most 0.999999, got {self.precision:g}")
-
-    def named(self, count: int) -> tuple[str, ...]:
-        return tuple(f"key {place}" for place in range(count)) if self.names is None else tuple(self.names)
 
 
 @dataclass(frozen=True)
@@ -75,33 +71,13 @@ class Frame:
         return place @ self.axes / self.unit
 
     def weights(self, query: Array) -> Array:
-        return softmax(self.factor * self.keys @ query)
+        return np.asarray(softmax(self.factor * self.keys @ query))
 
 
 def spread_of(keys: Array) -> float:
     """The greatest distance of a key from the keys' mean; zero where it is nothing beside the keys' own size."""
     spread = float(np.linalg.norm(keys - keys.mean(0), axis=1).max())
     return spread if spread > SAME * float(np.abs(keys).max()) else 0.0
-
-
-# scipy's softmax and logsumexp round differently in the last digit
-def softmax(scores: Array) -> Array:
-    raised = np.exp(scores - scores.max(-1, keepdims=True))
-    return raised / raised.sum(-1, keepdims=True)
-
-
-def log_sum(scores: Array) -> float:
-    top = scores.max()
-    return float(top + np.log(np.exp(scores - top).sum()))
-
-
-def step_of(matrix: Array, slope: Array) -> Array:
-    """A Newton step; the shortest one where rounding leaves the matrix without an inverse."""
-    try:
-        step = np.linalg.solve(matrix, slope)
-    except np.linalg.LinAlgError:
-        step = np.linalg.lstsq(matrix, slope, rcond=None)[0]
-    return np.asarray(step, dtype=np.float64)
 
 
 def as_keys(keys: ArrayLike) -> Array:
@@ -176,8 +152,6 @@ def smallest_face(points: Array, chosen: Places, same: float = SAME) -> Places:
 
 
 def _program(cost: Array, below: Array, bounds: Sequence[tuple[float | None, float | None]]) -> Any:
-    from scipy.optimize import linprog
-
     # the simplex method: its answers are corners, so that the pressure rests on few keys
     solved = linprog(cost, A_ub=below, b_ub=np.zeros(len(below)), bounds=bounds, method="highs-ds", options=EXACT)
     if solved.status != 0:
@@ -185,44 +159,12 @@ def _program(cost: Array, below: Array, bounds: Sequence[tuple[float | None, flo
     return solved
 
 
-def read_table(path: Path) -> tuple[Array, tuple[str, ...] | None]:
-    """Numbers [row width], and the rows' names. Cells are separated by commas, semicolons, tabs or blanks; a first line
-    without numbers is a heading; a first column of words names the rows."""
-    rows: list[list[float]] = []
-    names: list[str] = []
-    heading = False
-    for number, line in read_lines(path).numbered():
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        separator = next((mark for mark in (",", ";", "\t") if mark in line), None)
-        cells = [cell.strip().strip('"') for cell in line.split(separator)]
-        numbers = [as_number(cell) for cell in cells]
-        if not (rows or heading) and all(each is None for each in numbers):
-            heading = True
-            continue
-        named = len(cells) > 1 and numbers[0] is None
-        if wrong := [cell for cell, each in zip(cells[named:], numbers[named:], strict=True) if each is None]:
-            raise BadInput(f"{wrong[0]!r} is not a finite number", "such as 0.5 or -1e-3", path=path, line=number)
-        rows.append([each for each in numbers[named:] if each is not None])
-        names += cells[:named]
-        if len(rows[-1]) != len(rows[0]) or len(names) not in (0, len(rows)):
-            what = f"this row has {len(rows[-1])} numbers and {'a' if named else 'no'} name"
-            raise BadInput(what, "all rows need as many numbers, and all a name or none", path=path, line=number)
-        if len(rows) > MOST_ROWS or len(rows) * len(rows[0]) > MOST_NUMBERS:
-            raise BadInput(f"more than {MOST_ROWS:,} rows, or a million numbers", path=path, line=number)
-    if not rows:
-        raise BadInput("this file has no numbers", "write one row per line, such as 0.5,-1,2", path=path)
-    if double := next((name for name in names if names.count(name) > 1), None):
-        raise BadInput(f"two rows are named {double!r}", "give every row a name of its own", path=path)
-    return np.array(rows), tuple(names) or None
-
-
-def as_number(cell: str) -> float | None:
+def read_table(path: Path) -> Array:
+    """Numbers [key width] from a CSV file, one key per line."""
     try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+        return np.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"is not a table of numbers ({error})", "write one key per line: 0.5,-1,2", path=path) from error
 
 
 def random_keys(count: int, width: int, seed: int) -> Array:

@@ -7,7 +7,7 @@ it: numbers c with sum c = 0 and sum c_i k_i = 0, so that every query gives sum 
 the softmax's denominator cancels), which the wanted weights violate.
 
 The best weights have the least Kullback-Leibler divergence from the wanted ones: sum_i t_i log softmax_i is concave in
-the query, so Newton's method finds the optimum."""
+the query."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq, minimize, nnls
+from scipy.special import logsumexp, softmax
 
 from fairtrial.description import BarChart, Description, Result, Table, row
 from fairtrial.errors import BadInput
@@ -32,11 +34,8 @@ from fairtrial.puzzles.keys import (
     across,
     as_keys,
     expose,
-    log_sum,
     smallest_face,
-    softmax,
     spread_of,
-    step_of,
 )
 from fairtrial.typed import unstructure
 
@@ -70,35 +69,24 @@ def precision_of(weights: Array, target: Array) -> float:
 
 def best_place(points: Array, target: Array, penalty: float = 0.0) -> Array:
     """The place that maximises sum_i t_i log softmax_i - penalty / 2 |place|^2."""
-    place = np.zeros(points.shape[1])
     mean = target @ points
 
-    def height(at: Array) -> float:
-        return float(mean @ at) - log_sum(points @ at) - penalty / 2 * float(at @ at)
+    def depth(place: Array) -> float:
+        return float(logsumexp(points @ place) - mean @ place + penalty / 2 * place @ place)
 
-    now = height(place)
-    for _ in range(200):
-        gradient, hessian = gradient_and_hessian(points, place)
-        uphill = mean - gradient - penalty * place
-        step = step_of(hessian + penalty * np.eye(len(place)), uphill)
-        gain = float(uphill @ step)
-        if gain < 1e-12:  # so near the top, a whole step squares what is left
-            return place + step
-        size = 1.0
-        while (then := height(place + size * step)) < now + 1e-4 * size * gain and size > 1e-9:
-            size /= 2
-        if then <= now:
-            break  # rounding is all that is left
-        place, now = place + size * step, then
-    return place
+    def slope(place: Array) -> Array:
+        return np.asarray(softmax(points @ place) @ points - mean + penalty * place)
 
+    def curvature(place: Array) -> Array:
+        weights = softmax(points @ place)
+        centred = points - weights @ points
+        return np.asarray(centred.T @ (weights[:, None] * centred) + penalty * np.eye(len(place)))
 
-def gradient_and_hessian(points: Array, place: Array) -> tuple[Array, Array]:
-    """Gradient and Hessian of log sum exp: the mean and the covariance of the keys under the weights."""
-    weights = softmax(points @ place)
-    mean = weights @ points
-    centred = points - mean
-    return mean, centred.T @ (weights[:, None] * centred)
+    start = np.zeros(points.shape[1])
+    if not len(start):  # all keys are the same
+        return start
+    found = minimize(depth, start, jac=slope, hess=curvature, method="trust-exact", options={"gtol": 1e-10})
+    return np.asarray(found.x)
 
 
 @dataclass(frozen=True)
@@ -173,8 +161,6 @@ def proportions(points: Array, logs: Array, same: float = SAME) -> tuple[Array, 
 
 def _pressed(points: Array, chosen: Places, others: Places, pressure: Array) -> Array:
     """The pressure's mix of other keys, written as a mix of the chosen ones, and the difference of the two."""
-    from scipy.optimize import nnls
-
     held = np.vstack((points[chosen].T, np.ones(len(chosen))))
     met = np.append(pressure @ points[others], pressure.sum())
     mix, rest = nnls(held, met)  # few keys, all with a plus, where the others meet the chosen keys' own hull
@@ -215,7 +201,7 @@ class Answer(Result):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.goals.named(len(self.keys))
+        return tuple(f"key {place}" for place in range(len(self.keys)))
 
     @property
     def norm(self) -> float:
@@ -306,7 +292,7 @@ def nearest_possible(frame: Frame, target: Array, possible: bool) -> tuple[Array
     centred = points[face] - points[face].mean(0)
     along = np.eye(points.shape[1]) - (level := across(points[face], frame.same)).T @ level
     base = best_place(centred @ along, target[face], LEAST_PENALTY) @ along
-    return _scatter(softmax(centred @ base), face, len(target)), base, face
+    return _scatter(np.asarray(softmax(centred @ base)), face, len(target)), base, face
 
 
 def far_enough(frame: Frame, nearest: Array, precision: float, base: Array, face: Places) -> Array:
@@ -317,17 +303,16 @@ def far_enough(frame: Frame, nearest: Array, precision: float, base: Array, face
     def short(far: float) -> float:
         return precision - precision_of(softmax(frame.points @ (base + far * direction)), nearest)
 
-    low, high = 0.0, 1.0
-    while short(high) > 0 and high < 2.0**40:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if short(middle) > 0 else (low, middle)
-    return high * direction
+    far = 1.0
+    while short(far) > 0 and far < 2.0**40:
+        far *= 2
+    if short(far) < 0 < short(0.0):
+        far = brentq(short, 0.0, far, xtol=1e-12) * (1 + 1e-12)
+    return far * direction
 
 
 def select(keys: ArrayLike, chosen: int, goals: Goals | None = None, **options: Any) -> Answer:
-    """A query that attends to one key alone. Options: the fields of `Goals` (scale, precision, names)."""
+    """A query that attends to one key alone. Options: the fields of `Goals` (scale, precision)."""
     return mixed("select", keys, {chosen: 1.0}, goals or Goals(**options))
 
 
@@ -348,8 +333,8 @@ def mix(keys: ArrayLike, shares: Mapping[int, float], goals: Goals | None = None
 
 def mixed(ask: str, keys: ArrayLike, shares: Mapping[int, float], goals: Goals) -> Answer:
     table = as_keys(keys)
-    target, names = mix_target(len(table), shares), goals.named(len(table))
-    words = [f"{names[place]}:{share:g}" if ask == "mix" else names[place] for place, share in shares.items()]
+    target = mix_target(len(table), shares)
+    words = [f"{place}:{share:g}" if ask == "mix" else str(place) for place, share in shares.items()]
     return solve(f"{ask} {' '.join(words)}", table, target, goals)
 
 

@@ -25,7 +25,6 @@ from fairtrial.description import (
     IntervalChart,
     IntervalRow,
     LineChart,
-    ReliabilityChart,
     Result,
     ShadedText,
 )
@@ -197,8 +196,6 @@ def spoken_numbers(chart: Chart) -> list[str]:
             return [spoken_interval(chart, row) for row in chart.rows if finite([row.estimate, row.low, row.high])]
         case BarChart():
             return [f"{name} {value or 0:.4g}" for name, value in chart.bars]
-        case ReliabilityChart():
-            return [f"confidence {point.confidence:.0%}, {point.accuracy:.0%} right" for point in chart.points]
         case _:
             return []
 
@@ -276,8 +273,6 @@ def draw_one(axes: Axes, chart: Chart) -> None:
             draw_intervals(axes, chart)
         case BarChart():
             draw_bars(axes, chart)
-        case ReliabilityChart():
-            draw_reliability(axes, chart)
         case ShadedText():
             bars = tuple((piece.strip() or "␣", nats) for piece, nats in chart.pieces)
             draw_bars(axes, BarChart("surprisal", "nats", bars, upright=True))
@@ -354,23 +349,6 @@ def draw_bars(axes: Axes, chart: BarChart) -> None:
         axes.set(xlabel=chart.unit)
         axes.invert_yaxis()
     axes.set_title(chart.title, fontsize=9)
-
-
-def draw_reliability(axes: Axes, chart: ReliabilityChart) -> None:
-    axes.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=1)
-    for point in chart.points:
-        axes.plot([point.confidence] * 2, [point.low, point.high], color=COLOUR, linewidth=1)
-    shown = [(point.confidence, point.accuracy) for point in chart.points]
-    if shown:
-        axes.plot(*zip(*shown, strict=True), marker="o", color=COLOUR)
-    axes.set(xlabel="confidence", ylabel="share right", xlim=(0, 1), ylim=(0, 1))
-    axes.set_title(chart.title, fontsize=9)
-
-
-def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
-    """All pictures below one another, as PNG or SVG: the same bytes for the same numbers."""
-    with our_look():
-        return figure_bytes(draw_pictures(pictures, title), kind)
 
 
 def draw_pictures(pictures: Sequence[Picture], title: str) -> Figure:

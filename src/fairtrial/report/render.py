@@ -277,9 +277,3 @@ MEDIA: dict[str, Callable[[Description], str]] = {
     "csv": to_csv,
     "html": to_html,
 }
-TABLES: dict[str, Callable[[Table], list[str]]] = {
-    "text": as_text,
-    "markdown": as_markdown,
-    "latex": as_latex,
-    "csv": as_csv,
-}

@@ -41,21 +41,13 @@ class Outcomes:
     tasks: Mapping[str, TaskOutcomes]
 
     def verdict(self) -> Verdict:
-        """Judge them as a study does: the comparisons of all tasks are corrected together.
-
-        >>> finished.outcomes.verdict().comparisons[0].verdict.value
-        'undecided'
-        """
+        """Judge them as a study does: the comparisons of all tasks are corrected together."""
         return judge_study(self.name, self.tasks)
 
     @classmethod
     def join(cls, name: str, several: Mapping[str, Outcomes]) -> Outcomes:
         """Several studies as one, to be judged as one family. A task is named as its study; with its own name after it
-        where a study has several.
-
-        >>> list(ft.Outcomes.join("both", {"one": finished.outcomes, "two": finished.outcomes}).tasks)
-        ['one', 'two']
-        """
+        where a study has several."""
         tasks = {}
         for key, each in several.items():
             for task, outcomes in each.tasks.items():
@@ -109,11 +101,7 @@ class Outcomes:
 
     @classmethod
     def load(cls, path: str | Path) -> Outcomes:
-        """Read what `save` wrote.
-
-        >>> ft.Outcomes.load(finished.outcomes.save("outcomes.npz")).name
-        'none vs learned'
-        """
+        """Read what `save` wrote."""
         try:
             with np.load(path) as packed:  # which refuses pickles
                 arrays = {name: packed[name] for name in packed.files}

@@ -1,8 +1,7 @@
 """What others write about single test items -> plain rows. Nothing in a file is ever run.
 
-Tables (CSV, TSV, JSON lines, Parquet, a data frame), lm-evaluation-harness `samples_*.jsonl`, inspect_ai logs (.json
-and .eval) and HELM `per_instance_stats.json`. A pattern such as `runs/{variant}/seed-{seed}/samples.jsonl` says which
-file is whose.
+Tables (CSV, TSV, JSON lines, Parquet, a data frame), lm-evaluation-harness `samples_*.jsonl`, and inspect_ai logs
+(.json and .eval). A pattern such as `runs/{variant}/seed-{seed}/samples.jsonl` says which file is whose.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import glob
 import math
 import re
-import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,16 +28,10 @@ from fairtrial.statistics.outcomes import numbers_of
 FIELD = re.compile(r"\{(\w+)\}")
 IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say
 SAMPLES = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
-INSIDE = ("samples_*.jsonl", "per_instance_stats.json", "*.eval")  # looked for in a folder
+INSIDE = ("samples_*.jsonl", "*.eval")  # looked for in a folder
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # looked for where there is none of these
 OURS = ("verdict.json", "study.toml", "plan.json", "trial.json")  # beside them lies nothing of others
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect_ai: correct, incorrect, partial, no answer
-# of HELM's statistics those that say something of the request, not of the answer
-BOOKKEEPING = re.compile(
-    r"(num_|inference_|finish_reason|prompt_|training_|batch_|estimated_|max_prob|logprob|ece_|platt_|selective_|predicted_)"
-    r".*|.*(_runtime|_cost|_tokens|_length|_bytes)"
-)
-ZSTANDARD = 93  # a zip file's number for it
 HOW = "`Results of your own` in the documentation lists what can be read"
 
 
@@ -185,8 +177,8 @@ def read_files(found: Sequence[tuple[Path, dict[str, str]]], how: Reading) -> Re
         if "step" in own and not {"run", "seed"} & own.keys():  # a file is a run
             own["run"] = own["source"]
         parts.append(own)
-        if reader in REPEATS and len(set(own["repeat"])) > 1:
-            notes[REPEATS[reader]] = None
+        if reader is read_inspect and len(set(own["repeat"])) > 1:
+            notes[EPOCHS] = None
     if len({"item" in own for own in parts}) > 1:
         raise BadInput("some files have test items and others do not", "judge them one by one")
     name = found[0][0].stem if len(found) == 1 else common_name([path for path, _ in found])
@@ -223,9 +215,7 @@ def reader_of(path: Path) -> ReadRows | None:
         return read_inspect
     if suffix == ".json":
         content = parsed(path)
-        if isinstance(content, dict) and {"eval", "samples"} <= content.keys():
-            return read_inspect
-        return read_helm if isinstance(content, list) and content and "instance_id" in content[0] else None
+        return read_inspect if isinstance(content, dict) and {"eval", "samples"} <= content.keys() else None
     if suffix in JSON_LINES:
         first = next((line for line in read_lines(path).lines if line.strip()), "")
         return read_samples if '"doc_id"' in first and ('"resps"' in first or '"filtered_resps"' in first) else None
@@ -323,70 +313,17 @@ def unpacked(path: Path, log: zipfile.ZipFile, name: str) -> object:
     if entry.file_size > JSON_BYTES:
         raise BadInput(f"{name} in it is too large ({entry.file_size / 1e6:,.0f} MB)", path=path)
     try:
-        if entry.compress_type == ZSTANDARD:
-            content = from_zstandard(path, entry)
-        else:
-            with log.open(entry) as file:
-                content = file.read(JSON_BYTES)
-        content_of: object = parse_json(content.decode("utf-8"))
-        return content_of
+        with log.open(entry) as file:
+            content: object = parse_json(file.read(JSON_BYTES).decode("utf-8"))
+            return content
+    except NotImplementedError as error:  # zstandard, which zipfile reads from Python 3.14 on
+        hint = "write it as JSON: inspect log convert LOG --to json --output-dir logs"
+        raise BadInput(f"cannot be unpacked: {error}", hint, path=path) from error
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{name} in it is damaged: {error}", path=path) from error
 
 
-def from_zstandard(path: Path, entry: zipfile.ZipInfo) -> bytes:
-    """Which zipfile itself reads from Python 3.14 on."""
-    with path.open("rb") as file:
-        file.seek(entry.header_offset)
-        names = struct.unpack("<HH", file.read(30)[26:])
-        file.seek(entry.header_offset + 30 + sum(names))
-        packed = file.read(entry.compress_size)
-    try:
-        from pyarrow import Codec
-    except ImportError as error:
-        hint = "pip install pyarrow; or write it as JSON: inspect log convert LOG --to json --output-dir logs"
-        raise BadInput("is packed with zstandard, which takes pyarrow to read", hint, path=path) from error
-    try:
-        return bytes(Codec("zstd").decompress(packed, decompressed_size=entry.file_size).to_pybytes())
-    except OSError as error:
-        raise ValueError(str(error)) from error
-
-
-def read_helm(path: Path) -> Iterator[Row]:
-    """HELM, in a run's folder: `mmlu:subject=anatomy,model=openai_gpt2/per_instance_stats.json`."""
-    test, variant = helm_run(path)
-    for number, entry in enumerate(list_in(parsed(path)), 1):
-        if not isinstance(entry, dict) or "instance_id" not in entry:
-            raise BadInput(f"entry {number} names no instance_id", path=path)
-        if entry.get("perturbation"):  # the same question in other words is not a further item
-            continue
-        for stat in entry.get("stats", []):
-            named = stat.get("name", {})
-            count, total = stat.get("count", 0), stat.get("sum")
-            if named.get("perturbation") or not count or BOOKKEEPING.fullmatch(str(named.get("name", ""))):
-                continue
-            value = stat["mean"] if "mean" in stat else total / count
-            item, repeat = str(entry["instance_id"]), str(entry.get("train_trial_index", 0))
-            where, metric = f"{path}, entry {number}", str(named.get("name"))
-            yield Row(variant, item, float(value), test=test, metric=metric, repeat=repeat, source=where)
-
-
-def helm_run(path: Path) -> tuple[str, str]:
-    """Test set and variant, from run_spec.json beside it, or from the folder's name."""
-    name, spec = path.resolve().parent.name, path.parent / "run_spec.json"
-    if spec.is_file():
-        told = load_json(spec)
-        name = str(told.get("name", name))
-    found = re.search(r"(?:^|[,:])model=([^,]+)", name)
-    return re.sub(r"([,:])model=[^,]+,?", r"\1", name).strip(",:"), found[1] if found else name
-
-
-REPEATS = {
-    read_inspect: "Epochs of inspect_ai repeat the evaluation, not the training: each item counts by its mean over"
-    " them.",
-    read_helm: "HELM's train trials are other examples in the prompt, not other trainings: each item counts by its mean"
-    " over them.",
-}
+EPOCHS = "Epochs of inspect_ai repeat the evaluation, not the training: each item counts by its mean over them."
 
 
 def scores_of(variant: str, given: object) -> Iterator[Row]:

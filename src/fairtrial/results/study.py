@@ -226,11 +226,7 @@ class Study(Result):
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What it found.
-
-        >>> len(finished.verdict.comparisons)
-        1
-        """
+        """What it found."""
         if self.judged is not None:
             return self.judged
         self.files.check_unchanged()
@@ -238,22 +234,14 @@ class Study(Result):
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """The outcome of every test item of every finished trial, to be stored or judged in other ways.
-
-        >>> finished.outcomes.tasks["classify"].sets
-        ('test',)
-        """
+        """The outcome of every test item of every finished trial, to be stored or judged in other ways."""
         from fairtrial.api import gather_outcomes
 
         return gather_outcomes(self)
 
     @property
     def page(self) -> Path:
-        """The page to open in a browser.
-
-        >>> finished.page.is_file()
-        True
-        """
+        """The page to open in a browser."""
         return self.folder / "report.html"
 
     def run(self, variant: str, seed: int = 0, task: str | None = None, *, plugins: Sequence[str | Path] = ()) -> Run:
@@ -269,11 +257,7 @@ class Study(Result):
         return load(self.folder / "trials" / chosen / variant / f"seed-{seed}", plugins=plugins)
 
     def write_page(self, page: str | Path | None = None) -> Path:
-        """Write `report.html` again, or another page.
-
-        >>> finished.write_page().name
-        'report.html'
-        """
+        """Write `report.html` again, or another page."""
         from fairtrial.report.study_page import write_study_page
 
         return write_study_page(self.folder, None if page is None else Path(page))
@@ -315,9 +299,5 @@ class Study(Result):
 
     @property
     def planned(self) -> bool:
-        """Whether nothing was run yet: what can be shown is the plan.
-
-        >>> finished.planned
-        False
-        """
+        """Whether nothing was run yet: what can be shown is the plan."""
         return self.plan is not None and not (self.folder / "verdict.json").is_file()

@@ -115,29 +115,17 @@ class Metric:
 
     @property
     def is_accuracy(self) -> bool:
-        """Right and wrong answers, in points; also `accuracy (exact_match)`, which others call by another name.
-
-        >>> finished.verdict.tasks["classify"].metric.is_accuracy
-        True
-        """
+        """Right and wrong answers, in points; also `accuracy (exact_match)`, which others call by another name."""
         return is_accuracy(self.name)
 
     @property
     def in_points(self) -> bool:
-        """Whether it is made of right and wrong answers.
-
-        >>> ft.Metric("macro-F1", "points", higher_is_better=True).in_points
-        True
-        """
+        """Whether it is made of right and wrong answers."""
         return self.is_accuracy or self.name == "macro-F1"
 
     @property
     def in_percent(self) -> bool:
-        """Whether differences are shown in per cent of the other's: perplexity, whose logarithm is compared.
-
-        >>> ft.Metric("perplexity", "nats per token", higher_is_better=False).in_percent
-        True
-        """
+        """Whether differences are shown in per cent of the other's: perplexity, whose logarithm is compared."""
         return self.name == "perplexity"
 
     @property
@@ -257,20 +245,12 @@ class Comparison(Result):
 
     @property
     def level(self) -> float:
-        """The share of false alarms that decides this comparison.
-
-        >>> finished.verdict.comparisons[0].level
-        0.05
-        """
+        """The share of false alarms that decides this comparison."""
         return self.alpha / max(1, self.family)
 
     @property
     def gain(self) -> float | None:
-        """The difference with the sign that makes more better.
-
-        >>> ft.compare([[1.0, 3.0]], [[1.0, 2.0]], metric="errors").gain
-        -0.5
-        """
+        """The difference with the sign that makes more better."""
         estimate = self.difference.estimate
         return estimate if estimate is None or self.metric.higher_is_better else -estimate
 
@@ -292,23 +272,14 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """What it shows, in words.
-
-        >>> ft.compare([[1, 0, 1, 1]] * 5, [[0, 0, 1, 1]] * 5).sentence.startswith("ours versus theirs is undecided")
-        True
-        """
+        """What it shows, in words."""
         from fairtrial.results.sentences import comparison_sentence
 
         return comparison_sentence(self)
 
     @property
     def shown(self) -> Interval:
-        """The difference as the sentence tells it: in points, or in per cent of the other's perplexity.
-
-        >>> found = ft.compare([[4.0, 5.0]] * 5, [[4.1, 5.1]] * 5, weights=[10, 10], metric="perplexity")
-        >>> round(found.difference.estimate, 3), round(found.shown.estimate, 2)
-        (-0.1, -9.52)
-        """
+        """The difference as the sentence tells it: in points, or in per cent of the other's perplexity."""
         return self.difference.shown(self.metric)
 
     def describe(self) -> Description:
@@ -581,22 +552,13 @@ class Verdict(Result):
 
     @property
     def text(self) -> tuple[str, ...]:
-        """Its sentences, the most important first.
-
-        >>> finished.verdict.text[0].startswith("learned versus none is undecided")
-        True
-        """
+        """Its sentences, the most important first."""
         several = len(self.tasks) > 1
         return tuple(f"[{each.task}] {each.text}" if several and each.task else each.text for each in self.sentences)
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """One for each variant, task and test set, with its difference, interval, p and verdict.
-
-        >>> (found,) = finished.verdict.comparisons
-        >>> found.variant, found.difference.low <= found.difference.estimate <= found.difference.high
-        ('learned', True)
-        """
+        """One for each variant, task and test set, with its difference, interval, p and verdict."""
         return tuple(comparison for task in self.tasks.values() for comparison in task.comparisons)
 
     @property
@@ -605,11 +567,7 @@ class Verdict(Result):
 
     @property
     def clear(self) -> bool:
-        """Whether every comparison that can be judged is decided, so that no further look is needed.
-
-        >>> finished.verdict.clear
-        False
-        """
+        """Whether every comparison that can be judged is decided, so that no further look is needed."""
         return all(comparison.decided for comparison in self.comparisons)
 
     def describe(self, *, every: bool = False, narrow: bool = False) -> Description:
@@ -629,55 +587,31 @@ class Verdict(Result):
         ]
 
     def to_json(self) -> dict[str, object]:
-        """As plain values: what verdict.json holds.
-
-        >>> finished.verdict.to_json()["tasks"]["classify"]["comparisons"][0]["verdict"]
-        'undecided'
-        """
+        """As plain values: what verdict.json holds."""
         from fairtrial.results.study import to_json
 
         return to_json(self)
 
     def to_text(self, *, every: bool = False) -> str:
-        """Sentences and tables. `every`: all tables, also contamination, test reuse, audits and search.
-
-        >>> len(finished.verdict.to_text(every=True)) > len(finished.verdict.to_text())
-        True
-        """
+        """Sentences and tables. `every`: all tables, also contamination, test reuse, audits and search."""
         return self.render("terminal", every=every)
 
     def to_markdown(self, *, every: bool = False) -> str:
-        """The same as Markdown.
-
-        >>> print(finished.verdict.to_markdown().splitlines()[0])
-        # none vs learned
-        """
+        """The same as Markdown."""
         return self.render("markdown", every=every)
 
     def to_latex(self, *, wide: bool = False, every: bool = False) -> str:
-        """A table that fits a column of a paper; `wide`: all that a verdict is read with.
-
-        >>> "toprule" in finished.verdict.to_latex()
-        True
-        """
+        """A table that fits a column of a paper; `wide`: all that a verdict is read with."""
         return self.render("latex", every=every, narrow=not (wide or every))
 
     def render(self, to: str, *, every: bool = False, narrow: bool = False) -> str:
-        """As terminal, markdown, latex or csv.
-
-        >>> "variant" in finished.verdict.render("csv")
-        True
-        """
+        """As terminal, markdown, latex or csv."""
         from fairtrial.report.render import render
 
         return render(self.describe(every=every, narrow=narrow), to)
 
     def write_page(self, page: str | Path) -> Path:
-        """Write it as a page to open in a browser.
-
-        >>> finished.verdict.write_page("verdict.html").name
-        'verdict.html'
-        """
+        """Write it as a page to open in a browser."""
         from fairtrial.report.study_page import write_verdict_page
 
         return write_verdict_page(self, page)

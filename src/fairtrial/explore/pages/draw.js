@@ -54,12 +54,6 @@ export function bytes(size) {
   if (size == null) return "";
   return size < 1e6 ? `${(size / 1e3).toFixed(0)} kB` : `${(size / 1e6).toFixed(1)} MB`;
 }
-export function duration(seconds) {
-  if (seconds == null) return "";
-  const whole = Math.round(seconds);
-  return whole < 90 ? `${whole} s` : whole < 5400 ? `${Math.round(whole / 60)} min` : `${(whole / 3600).toFixed(1)} h`;
-}
-
 export function field(name, control) {
   return el("label", { class: "field" }, el("span", {}, name), control);
 }
@@ -120,33 +114,6 @@ export function scale(low, high, from, to, count = 5) {
   for (let mark = Math.ceil(low / step) * step; mark <= high + step * 1e-6; mark += step) marks.push(Number(mark.toPrecision(10)));
   const place = (value) => from + ((value - low) / (high - low)) * (to - from);
   return { place, marks };
-}
-
-// Lines over steps; each series has points [step, value] and perhaps a band [step, low, high].
-export function lineChart(series, { width = 640, height = 260, unit = "", label = "curves", axis = "step" } = {}) {
-  const every = series.flatMap((each) => [...each.points, ...(each.band || []).flatMap(([x, low, high]) => [[x, low], [x, high]])]);
-  const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
-  if (!every.length) return drawn;
-  const [xs, ys] = [every.map(([x]) => x), every.map(([, y]) => y)];
-  const x = scale(Math.min(...xs), Math.max(...xs), 52, width - 12);
-  const y = scale(Math.min(...ys), Math.max(...ys), height - 30, 12);
-  const [soft, line] = [colour("soft"), colour("line")];
-  for (const mark of y.marks) drawn.append(
-    svg("line", { x1: 52, x2: width - 12, y1: y.place(mark), y2: y.place(mark), stroke: line }),
-    svg("text", { x: 46, y: y.place(mark) + 4, fill: soft, "font-size": 12, "text-anchor": "end" }, round(mark)));
-  for (const mark of x.marks) drawn.append(svg("text", { x: x.place(mark), y: height - 12, fill: soft, "font-size": 12, "text-anchor": "middle" }, round(mark)));
-  drawn.append(svg("text", { x: width - 12, y: height - 1, fill: soft, "font-size": 12, "text-anchor": "end" }, axis),
-    svg("text", { x: 52, y: 10, fill: soft, "font-size": 12 }, unit));
-  for (const each of series) {
-    if (each.band?.length) {
-      const up = each.band.map(([at, , high]) => `${x.place(at)},${y.place(high)}`);
-      const down = each.band.map(([at, low]) => `${x.place(at)},${y.place(low)}`).reverse();
-      drawn.append(svg("polygon", { points: [...up, ...down].join(" "), fill: each.colour, "fill-opacity": 0.16 }));
-    }
-    const points = each.points.map(([at, value]) => `${x.place(at)},${y.place(value)}`).join(" ");
-    drawn.append(svg("polyline", { points, fill: "none", stroke: each.colour, "stroke-width": each.thin ? 0.9 : 2, "stroke-opacity": each.thin ? 0.5 : 1, "stroke-dasharray": each.dash || null }, svg("title", {}, each.name)));
-  }
-  return drawn;
 }
 
 // Rows {name, value, low, high, dots, kind} on one scale, with a line at zero where it is inside.

@@ -1,7 +1,7 @@
 // All records and studies of the folder; what runs moves.
 
 import { ask } from "./api.js";
-import { bytes, chip, digits, duration, el, interval, intervalChart, lineChart, percent, scrolling, shell, tools, py, colour } from "./draw.js";
+import { bytes, chip, digits, el, interval, intervalChart, percent, scrolling, shell, tools, py } from "./draw.js";
 import * as state from "./state.js";
 
 const HEADS = ["name", "task", "parts", "data", "seeds", "result", "leak audit", "size", "changed"];
@@ -17,19 +17,15 @@ function result(row) {
   }
   if (row.state === "running" || row.state === "unfinished") {
     const done = row.kind === "study" ? `${row.done} of ${row.total ?? "?"} trials` : `step ${row.step}${row.steps ? ` of ${row.steps}` : ""}`;
-    const left = row.state === "running" && row.seconds_left != null ? `, ${duration(row.seconds_left)} left` : "";
-    const curves = Object.entries({ loss: row.curve || [] }).filter(([, points]) => points.length > 1);
-    const series = curves.map(([name, points], at) => ({ name, points, colour: colour(`v${at % 6}`) }));
     const share = row.kind === "study" ? row.done / row.total : row.step / row.steps;
-    return el("div", {}, chip(row.state), ` ${done}${left}`,
-      Number.isFinite(share) ? el("progress", { max: 1, value: share, "aria-label": `done of ${row.path}` }) : null,
-      series.length ? el("figure", {}, el("figcaption", {}, `training loss${series.length > 1 ? ` of ${series.length} trials` : ""}`), lineChart(series, { width: 260, height: 90, label: `training loss of ${row.path}` })) : null);
+    return el("div", {}, chip(row.state), ` ${done}`,
+      Number.isFinite(share) ? el("progress", { max: 1, value: share, "aria-label": `done of ${row.path}` }) : null);
   }
   return row.pending ? "reading …" : "";
 }
 
 function link(row) {
-  const where = row.kind === "study" ? state.address("study", { study: row.path }) : state.address("playground", { a: row.path });
+  const where = state.address("playground", { a: row.kind !== "study" ? row.path : row.path === "." ? row.first : `${row.path}/${row.first}` });
   const open = row.state === "finished";
   const name = open ? el("a", { href: where }, row.path) : row.path;
   return el("div", {}, name, el("div", { class: "soft small" }, row.kind, row.sentence ? `: ${row.sentence}` : ""));
@@ -111,7 +107,7 @@ export async function show(main) {
       picture: () => { drawResults(); return chart.querySelector("svg"); },
       python: () => `import fairtrial as ft\n\nexplorer = ft.explore(${py(first.folder)})\n`,
       command: () => `fairtrial show ${shell(first.folder)}`,
-      rows: () => visible().map(({ curve, scores, ...row }) => row),
+      rows: visible,
       all: visible,
     }),
   );

@@ -4,7 +4,7 @@ import { stopAll } from "./api.js";
 import { el, problem, say } from "./draw.js";
 import * as state from "./state.js";
 
-const VIEWS = { library: "Library", playground: "Playground", study: "Study", parts: "Parts", puzzles: "Puzzles" };
+const VIEWS = { library: "Library", playground: "Playground", parts: "Parts", puzzles: "Puzzles" };
 const main = document.getElementById("main");
 const nav = document.querySelector("nav");
 let leave = null; // what a view does when another takes its place

@@ -1,7 +1,7 @@
 // Type a text and watch one or two networks read it.
 
-import { ask, listen, stop } from "./api.js";
-import { bars, colour, digits, el, field, percent, problem, py, renew, shell, slider, tools } from "./draw.js";
+import { ask, stop } from "./api.js";
+import { bars, colour, digits, el, field, percent, problem, py, renew, shell, tools } from "./draw.js";
 import { attention, unpack } from "./maps.js";
 import * as state from "./state.js";
 
@@ -67,44 +67,6 @@ function classes(answer, before) {
   return el("div", {}, el("h3", {}, "Classes"), bars(rows), el("h3", {}, "What each word adds"), strip, told);
 }
 
-function generation(pane) {
-  const out = el("p", { class: "generated", "aria-live": "off" });
-  const settings = { temperature: state.number("temperature", 1), top_k: state.number("top_k", 0), top_p: state.number("top_p", 1), tokens: 60 };
-  const seed = el("input", { type: "number", min: 0, max: 999999, value: state.number("seed", 0) });
-  const keep = (name) => (value) => {
-    settings[name] = value;
-    state.set({ [name]: value });
-  };
-  const notes = el("div");
-  async function run() {
-    out.replaceChildren();
-    notes.replaceChildren();
-    state.set({ seed: seed.value });
-    let first = true;
-    try {
-      await listen("generate", { model: pane.model(), untrained: pane.untrained(), text: pane.text(), seed: Number(seed.value) || 0, ...settings }, (event) => {
-        if (event.piece != null) {
-          out.append(first ? event.piece : el("span", { class: "new" }, event.piece));
-          first = false;
-        }
-        for (const note of event.notices || []) notes.append(el("p", { class: "note" }, note));
-      }, `generate-${pane.side}`);
-    } catch (error) {
-      notes.append(problem(error));
-    }
-  }
-  const node = el("div", {}, el("h3", {}, "Generate"),
-    el("div", { class: "bar" },
-      slider("Temperature", { min: 0, max: 2, step: 0.05, value: settings.temperature }, keep("temperature")),
-      slider("Top-k", { min: 0, max: 200, step: 1, value: settings.top_k, show: (value) => value || "all" }, keep("top_k")),
-      slider("Top-p", { min: 0.05, max: 1, step: 0.05, value: settings.top_p }, keep("top_p")),
-      field("Seed", seed),
-      el("button", { type: "button", class: "main generate", onclick: run }, "Generate"),
-      el("button", { type: "button", onclick: () => stop(`generate-${pane.side}`) }, "Stop")),
-    out, notes);
-  return { node, settings, seed };
-}
-
 export async function show(main) {
   const { models } = await ask("models");
   if (!models.length) {
@@ -121,18 +83,13 @@ export async function show(main) {
   const panes = el("div", { class: "two" });
   const shown = {}; // side -> answer and its maps
   const pickers = { a: picker("a", models, () => start("a")), b: picker("b", models, () => start("b")) };
-  const generators = {};
-
-  function pane(side) {
-    return { side, model: () => pickers[side].select.value, untrained: () => pickers[side].untrained.checked, text: () => text.value };
-  }
 
   function start(side) {
     panes.querySelector(`[data-side=${side}]`)?.remove();
     delete shown[side];
     stop(`read-${side}`);
     if (!pickers[side].select.value) return;
-    const place = el("section", { class: "card", "data-side": side, "aria-label": `Model ${side.toUpperCase()}` }, el("h2", {}, pickers[side].select.value.replaceAll("/", "/\u200b") + (pickers[side].untrained.checked ? ", untrained" : "")), el("div", { class: "answer" }, "Reading …"), el("div", { class: "more" }));
+    const place = el("section", { class: "card", "data-side": side, "aria-label": `Model ${side.toUpperCase()}` }, el("h2", {}, pickers[side].select.value.replaceAll("/", "/\u200b") + (pickers[side].untrained.checked ? ", untrained" : "")), el("div", { class: "answer" }, "Reading …"));
     side === "a" ? panes.prepend(place) : panes.append(place);
     shown[side] = { place, off: new Set(state.list(`off_${side}`)) };
     read(side);
@@ -175,10 +132,6 @@ export async function show(main) {
     const notes = told.notices.map((note) => el("p", { class: "note" }, note));
     const off = mine.off.size ? el("p", { class: "note" }, `Off: ${[...mine.off].join(", ")}. `, el("button", { type: "button", onclick: () => { mine.off.clear(); state.set({ [`off_${side}`]: "" }); read(side); } }, "All heads on")) : null;
     renew(mine.place.querySelector(".answer"), ...[...notes, off, el("h3", {}, "Attention"), mine.maps.node, answer].filter(Boolean));
-    if (told.task === "lm" && !generators[side]) {
-      generators[side] = generation(pane(side));
-      mine.place.querySelector(".more").append(generators[side].node);
-    } else if (generators[side]) mine.place.querySelector(".more").replaceChildren(...(told.task === "lm" ? [generators[side].node] : []));
   }
 
   text.addEventListener("input", () => {
