@@ -27,7 +27,8 @@ GONE = re.compile(
     r"|.*findings/(M5|M7s) |json/\d+/findings/(M3|M7|F1|L1) [^/]*/value$"  # of random batches since 0.3
     r"|json/\d+/(flops/rows/|sees$|tests/[^/]+/telling/)"  # FLOPs by component, reach of a context, influential words
     r"|look/drawn/\d+/checks/"  # those are of the leak audit
-    r"|json/\d+/(gradient_times_input|repetition_penalty)|json/\d+/tests/[^/]+/calibration/bins"
+    r"|json/\d+/(gradient_times_input|repetition_penalty)|json/\d+/tests/[^/]+/calibration/(bins|worst_error)"
+    r"|json/\d+/tests/[^/]+/mistakes/\d+/log_odds"
 )
 WAYS = {kind: text for text, kind in UNLEARNED.items()}
 KINDS = {VerdictKind.EQUIVALENT: "same", VerdictKind.UNDECIDED: "undetected"}

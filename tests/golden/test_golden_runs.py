@@ -39,7 +39,8 @@ def found_in(made: dict[str, Any], name: str) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_has_changed_in(name: str, made: dict[str, Any]) -> None:
-    told = differences(STORED["artefacts"][name], found_in(made, name), exact=EXACT)
+    solved = name.startswith("puzzle")  # a root, to the tolerance of its solver
+    told = differences(STORED["artefacts"][name], found_in(made, name), exact=EXACT and not solved)
     assert not told, f"{len(told)} differences in {name}:\n" + "\n".join(told[:20])
 
 

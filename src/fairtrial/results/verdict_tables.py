@@ -181,6 +181,8 @@ def difference_text(comparison: Comparison) -> str:
 def size_text(metric: Metric, size: float | None) -> str:
     """A smallest difference, which has no sign."""
     shown = metric.shown(size)
+    if is_number(shown) and 0 < shown < 1e-4:
+        return f"{shown:.2g}"
     digits = 1 if not shown or shown >= 0.95 else 1 - math.floor(math.log10(shown))  # two that count
     return plain_number(shown, digits)
 
