@@ -117,6 +117,7 @@ def test_every_command_is_asked() -> None:
     assert shown <= {*COMMANDS, *LONG}, "a command of this name needs a line above"
 
 
+@pytest.mark.second
 def test_no_command_runs_a_file_of_the_working_folder(folder: Path, course_folder: Path) -> None:
     check(folder, ask(folder, list(COMMANDS.values()), course_folder))
 
