@@ -430,8 +430,8 @@ def verdict(
     Results are a table of single test items (CSV, JSON lines, Parquet) with the columns item, variant and value, and
     optionally seed (of training), metric, test, group, weight, higher_is_better, label and prediction; a table of runs
     (variant, seed and a score, or a step and a score), also as W&B, trackio and MLflow export it; or logs of
-    lm-evaluation-harness or inspect_ai. Without seeds the verdict on items is about these checkpoints only;
-    without items it is about this test set only.
+    lm-evaluation-harness. Without seeds the verdict on items is about these checkpoints only; without items it is about
+    this test set only.
 
     Args:
         results (STUDY|RESULTS...): The folder of a study; or files of results, or a pattern:
@@ -463,17 +463,12 @@ def verdict(
         return results.verdict
     check_asked(baseline, margin=margin, threshold=threshold, alpha=alpha)
     chosen = [metric] if isinstance(metric, str) else list(metric)
-    own = {
-        "columns": columns, "baseline": baseline, "metric": chosen, "lower_is_better": lower_is_better,
-        "higher_is_better": higher_is_better, "margin": margin, "threshold": threshold,
-        "alpha": None if alpha == 0.05 else alpha, "where": where,
-        "evaluation_seeds": evaluation_seeds,
-    }  # fmt: skip
     if isinstance(results, str | Path) and is_study(Path(results)):
-        if any(own.values()):
+        own = (columns, baseline, chosen, lower_is_better, higher_is_better, margin, threshold, where, evaluation_seeds)
+        if any(own) or alpha != 0.05:
             raise BadInput(f"{results} is a study, which says itself what is compared", "leave out options of results")
         return Study(Path(results)).verdict
-    from fairtrial.results.judge import Asked, judge_results, repeat_command
+    from fairtrial.results.judge import Asked, judge_results
     from fairtrial.results.readers import read_results
 
     asked = Asked(
@@ -486,8 +481,7 @@ def verdict(
         threshold=threshold,
         alpha=alpha,
     )
-    rows = read_results(results, columns, chosen, where)
-    return judge_results(rows, asked, command=repeat_command(results, own))
+    return judge_results(read_results(results, columns, chosen, where), asked)
 
 
 def gather_outcomes(study: Study) -> Outcomes:

@@ -119,9 +119,7 @@ def verdict_of_0_2(plain: Mapping[str, object]) -> Verdict:
         rows = [row for task in tasks.values() for row in _objects(task, "comparisons")]
         checkpoints = any(row["question"] == Question.CHECKPOINTS.value for row in rows)
         question = Question.CHECKPOINTS if checkpoints else Question.NEW_RUNS
-        new["results"] = {"files": {}, "rows": 0, "question": question.value} | _taken(
-            results, "files", "rows", "command"
-        )
+        new["results"] = {"files": {}, "rows": 0, "question": question.value} | _taken(results, "files", "rows")
     return structure(Verdict, new)
 
 

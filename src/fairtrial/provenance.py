@@ -14,11 +14,11 @@ from fairtrial.data.corpus import Splits
 from fairtrial.data.readers import find_format
 from fairtrial.disk import sha256_of
 from fairtrial.events import Scored, Started
+from fairtrial.formatting import copies_text
 from fairtrial.model.network import count_parameters
 from fairtrial.pretrained.checkpoint import fresh_parameters
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record
-from fairtrial.report.words import copies_text
 from fairtrial.stored import (
     HEADLINES,
     AttentionUse,

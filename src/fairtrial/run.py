@@ -23,12 +23,10 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
     from fairtrial.data.tokenizer import Tokenizer
     from fairtrial.description import Curve
     from fairtrial.inspection.attention import AttentionMaps
-    from fairtrial.inspection.errors import Errors
-    from fairtrial.inspection.generation import Generation
-    from fairtrial.inspection.look import LookResult
+    from fairtrial.inspection.classifier import Errors, Predictions
+    from fairtrial.inspection.heads import LookResult
+    from fairtrial.inspection.language import Generation, Lengths, Surprisal
     from fairtrial.inspection.parameters import Parameters
-    from fairtrial.inspection.predictions import Predictions
-    from fairtrial.inspection.surprisal import Lengths, Surprisal
     from fairtrial.prepare import Prepared
     from fairtrial.stored import Metrics
     from fairtrial.training.tasks import Network, Task
@@ -149,7 +147,7 @@ class Run(Result):
         >>> classifier.predict(["a warm and funny film", "slow and dull"]).guesses
         ['good', 'bad']
         """
-        from fairtrial.inspection.predictions import predict
+        from fairtrial.inspection.classifier import predict
 
         require_task(self.record, "classify")
         with use_threads(1), progress_bar(quiet) as bar:
@@ -166,7 +164,7 @@ class Run(Result):
         >>> [token.word for token in found.texts[0].tokens if token.unknown]
         ['<unk>', '<unk>']
         """
-        from fairtrial.inspection.surprisal import surprisal
+        from fairtrial.inspection.language import surprisal
 
         require_task(self.record, "lm")
         with use_threads(1), progress_bar(quiet) as bar:
@@ -197,7 +195,7 @@ class Run(Result):
         >>> print(language_model.generate("a warm", tokens=3, temperature=0))  # doctest: +ELLIPSIS
         a warm ...
         """
-        from fairtrial.inspection.generation import Sampling, generate
+        from fairtrial.inspection.language import Sampling, generate
 
         require_task(self.record, "lm")
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
@@ -210,7 +208,7 @@ class Run(Result):
         >>> len(language_model.next_tokens("a warm", most=3))
         3
         """
-        from fairtrial.inspection.generation import next_tokens
+        from fairtrial.inspection.language import next_tokens
 
         require_task(self.record, "lm")
         with use_threads(1):
@@ -244,7 +242,7 @@ class Run(Result):
         >>> found.heads[1].caption, found.page.name
         ('...', 'index.html')
         """
-        from fairtrial.inspection.look import Target, look, write_look
+        from fairtrial.inspection.heads import Target, look, write_look
 
         target = None if out is None else Target(self.record, Path(out), layer, head, format)
         with use_threads(1), progress_bar(quiet) as bar:
@@ -272,7 +270,7 @@ class Run(Result):
         >>> classifier.errors("test").tests["test"].calibration.expected_error < 0.5
         True
         """
-        from fairtrial.inspection.errors import errors
+        from fairtrial.inspection.classifier import errors
 
         require_task(self.record, "classify")
         chosen = names_of(names)
@@ -295,7 +293,7 @@ class Run(Result):
         >>> language_model.lengths([1, 4]).to_frame()["length"].tolist()
         [12, 48]
         """
-        from fairtrial.inspection.surprisal import Lengths, score_lengths
+        from fairtrial.inspection.language import Lengths, score_lengths
 
         require_task(self.record, "lm")
         with use_threads(1):

@@ -6,7 +6,6 @@ import csv
 import gzip
 import json
 import math
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 
 import fairtrial as ft
-from fairtrial.errors import BadInput
 from fairtrial.results.study import StudyFiles, from_json
 from fairtrial.results.values import Question, VerdictKind
 
@@ -213,8 +211,7 @@ def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtri
         ft.verdict(csv_file, columns=columns | {"value": "solfed"})
     how = ("--column", "value=solved", "--column", "variant=network", "--baseline", "new")
     fairtrial("verdict", csv_file.name, "--out", "report.html", *how)
-    command = "fairtrial verdict r.csv --out report.html --column value=solved --column variant=network --baseline new"
-    assert f"<pre>{command}</pre>" in (tmp_path / "report.html").read_text()
+    assert csv_file.name in (tmp_path / "report.html").read_text()
 
 
 def answers(**told: str) -> Iterable[dict[str, Any]]:
@@ -358,46 +355,6 @@ def test_rolling_log_likelihoods_are_perplexity_of_words_and_bits_per_byte(tmp_p
     assert rows["bits per byte"].difference.estimate == pytest.approx(-0.1 * 30 / 50 / math.log(2))
     assert (rows["perplexity"].verdict, rows["perplexity"].question) == BETTER_CHECKPOINT
     assert rows["bits per byte"].q < 0.05
-
-
-def inspect_log(model: str, right: Iterable[int]) -> dict[str, Any]:
-    """Two epochs, as inspect_ai writes them."""
-    samples = [
-        {"id": number, "epoch": epoch, "target": "x", "scores": {"match": {"value": "CI"[1 - one], "answer": "x"}}}
-        for epoch in (1, 2)
-        for number, one in enumerate(right)
-    ]  # fmt: skip
-    return {"version": 2, "status": "success", "eval": {"task": "caps", "model": model}, "samples": samples}
-
-
-def test_logs_of_inspect_as_json_and_as_a_zip_file(tmp_path: Path) -> None:
-    paths = []
-    for model, period in (("m/old", 2), ("m/new", 5)):
-        log = inspect_log(model, [int(number % period > 0) for number in range(40)])
-        path = tmp_path / f"{model[2:]}.json"
-        path.write_text(json.dumps(log))
-        with zipfile.ZipFile(path.with_suffix(".eval"), "w", zipfile.ZIP_DEFLATED) as packed:
-            packed.writestr("header.json", json.dumps({key: log[key] for key in ("version", "status", "eval")}))
-            for sample in log["samples"]:
-                packed.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
-        paths.append(path)
-    found = ft.verdict(paths)
-    (row,) = found.comparisons
-    assert (row.baseline, row.variant, row.metric.name) == ("m/old", "m/new", "accuracy (match)")
-    assert (row.items, row.difference.estimate, row.verdict) == (40, pytest.approx(30.0), "better")
-    assert any("Epochs of inspect_ai repeat the evaluation, not the training" in line for line in found.text)
-    assert ft.verdict([path.with_suffix(".eval") for path in paths]).comparisons == (row,)
-
-
-def test_a_log_that_cannot_be_unpacked_says_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "log.eval"
-    with zipfile.ZipFile(path, "w") as packed:
-        packed.writestr("header.json", "{}")
-    content = path.read_bytes()
-    at = content.index(b"PK\x01\x02") + 10  # the way of packing, in the list at the end and before the entry
-    path.write_bytes(content[:8] + b"\x5d\x00" + content[10:at] + b"\x5d\x00" + content[at + 2 :])
-    with pytest.raises(BadInput, match="inspect log convert"):
-        ft.verdict(path)
 
 
 def test_what_the_harness_has_really_written_gives_its_own_figures() -> None:

@@ -13,7 +13,7 @@ import pytest
 import fairtrial as ft
 from fairtrial.description import Result
 from fairtrial.finding import Finding
-from fairtrial.report.study_page import study_page
+from fairtrial.report.page import study_page
 from fairtrial.results.audit import Audit
 from fairtrial.results.study import Study
 

@@ -196,7 +196,7 @@ def test_a_network_that_hangs_while_it_is_built_ends_in_its_time() -> None:
 
 def test_a_network_that_hangs_where_python_cannot_interrupt_it_ends_with_the_command() -> None:
     code = (
-        "import ctypes\nfrom fairtrial.cli import data\ndata.PATIENCE_SECONDS = 0.1\n"
+        "import ctypes\nfrom fairtrial.cli import commands\ncommands.PATIENCE_SECONDS = 0.1\n"
         "lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)\n"
         "with data.ending_hung('0.1s'):\n    while True:\n        library.pthread_mutex_lock(lock)\n"
     )

@@ -18,7 +18,7 @@ from fairtrial.errors import BadInput
 from fairtrial.prepare import prepare, prepare_like
 from fairtrial.recipe import built_in_recipe, with_settings
 from fairtrial.record import Record
-from fairtrial.report.words import describe_result
+from fairtrial.results.records import describe_result
 from fairtrial.stored import write_document
 from fairtrial.trial import load, run_trial
 

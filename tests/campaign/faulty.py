@@ -106,7 +106,7 @@ def serve() -> None:
 
     import fairtrial.audit.run
     import fairtrial.cli.main
-    import fairtrial.inspection.look
+    import fairtrial.inspection.heads
     import fairtrial.study.run
     import fairtrial.trial
     from fairtrial.engines.processes import PRELOADED, one_thread

@@ -69,10 +69,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[s
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every kind of page, made by our own commands of data and recipes in which every name is a payload."""
     from fairtrial.engines.job import InProcess
-    from fairtrial.inspection.look import Target, look, write_look
+    from fairtrial.inspection.heads import Target, look, write_look
     from fairtrial.record import Listed
-    from fairtrial.report.page import result_page
-    from fairtrial.report.study_page import write_study_page
+    from fairtrial.report.page import result_page, write_study_page
     from fairtrial.results.records import Records
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.run import run_study
@@ -102,7 +101,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "show": result_page(
             Records((Listed(classify), Listed(language))).describe_all(PAYLOADS[1]), [classify, language]
         ),
-        "errors": result_page(import_module("fairtrial.inspection.errors").errors(load(classify)).describe()),
+        "errors": result_page(import_module("fairtrial.inspection.classifier").errors(load(classify)).describe()),
     }
     for record, given in ((classify, [PAYLOADS[0], f"we will {PAYLOADS[3]}"]), (language, [PAYLOADS[1]])):
         seen = look(load(record), given, ablate=False)

@@ -7,7 +7,6 @@ import json
 import random
 import re
 import shutil
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager
 from pathlib import Path
@@ -112,14 +111,6 @@ def write_results() -> None:
         for seed in range(5)
     ]
     Path("runs.csv").write_text("\n".join(["variant,seed,val_loss", *runs]) + "\n")
-    Path("logs").mkdir()
-    for name in ("one", "two"):
-        header = {"version": 2, "status": "success", "eval": {"task": "caps", "model": name}}
-        with zipfile.ZipFile(f"logs/{name}.eval", "w") as packed:
-            packed.writestr("header.json", json.dumps(header))
-            for item in range(40):
-                sample = {"id": item, "epoch": 1, "scores": {"match": {"value": rng.choice("CI")}}}
-                packed.writestr(f"samples/{item}_epoch_1.json", json.dumps(sample))
 
 
 def write_records() -> None:

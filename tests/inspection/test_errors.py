@@ -17,7 +17,7 @@ from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.splits import TextIndex
 from fairtrial.data.tokenizer import fit
 from fairtrial.errors import BadInput
-from fairtrial.inspection.errors import (
+from fairtrial.inspection.classifier import (
     Errors,
     Mistake,
     calibrate,

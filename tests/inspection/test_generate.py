@@ -18,7 +18,7 @@ import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.data.tokenizer import fit
 from fairtrial.data.words import gap, spelled
 from fairtrial.errors import BadInput
-from fairtrial.inspection.generation import (
+from fairtrial.inspection.language import (
     Sampling,
     generate_tokens,
     sample_token,

@@ -17,7 +17,7 @@ import torch
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.inspection.attention import model_input
-from fairtrial.inspection.predictions import (
+from fairtrial.inspection.classifier import (
     Prediction,
     leave_one_out,
     log_odds,

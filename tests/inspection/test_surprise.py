@@ -19,7 +19,7 @@ from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.description import ShadedText
 from fairtrial.errors import BadInput
-from fairtrial.inspection.surprisal import TextSurprisal, Token, Totals, surprisal
+from fairtrial.inspection.language import TextSurprisal, Token, Totals, surprisal
 from fairtrial.inspection.text import encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Tokens

@@ -120,7 +120,7 @@ def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp
     """A record that was begun with a stranger's file, and stopped; the process that began it is gone."""
     from contextlib import contextmanager
 
-    from fairtrial.cli import train
+    from fairtrial.cli import commands
 
     @contextmanager
     def at_once(**how: Any) -> Any:
@@ -128,7 +128,7 @@ def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp
 
     small = [f"--set={each}" for each in tiny]
     with monkeypatch.context() as patch:
-        patch.setattr(train, "stopping", at_once)
+        patch.setattr(commands, "stopping", at_once)
         said = fairtrial("train", "classify", "--with", fade, "--set", "parts=fade", "--data", course_folder,
                          "--steps", 6, "--out", tmp_path / "run", *small)  # fmt: skip
     assert said.code == 130, said.err

@@ -10,11 +10,10 @@ from studies import write_study
 from test_look_page import some_album
 from test_page import records_page
 
-from fairtrial.inspection.errors import errors
-from fairtrial.inspection.look import look_page
+from fairtrial.inspection.classifier import errors
+from fairtrial.inspection.heads import look_page
 from fairtrial.record import Record
-from fairtrial.report.page import result_page
-from fairtrial.report.study_page import study_page
+from fairtrial.report.page import result_page, study_page
 from fairtrial.results.study import StudyFiles
 from fairtrial.trial import load
 

@@ -13,8 +13,7 @@ import pytest
 from policies import assert_policy
 
 from fairtrial.inspection.attention import AttentionMaps
-from fairtrial.inspection.heads import Effect, HeadStatistics, HeadSummary
-from fairtrial.inspection.look import Drawn, LookResult, look_page
+from fairtrial.inspection.heads import Drawn, Effect, HeadStatistics, HeadSummary, LookResult, look_page
 from fairtrial.record import Record
 
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]

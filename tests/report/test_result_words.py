@@ -14,8 +14,17 @@ from fairtrial.formatting import format_parts, format_time
 from fairtrial.recipe import PartChoice, Recipe
 from fairtrial.record import Record
 from fairtrial.report.render import as_text, plain, render
-from fairtrial.report.words import describe_result, describe_trial, learning_notes, score_table
-from fairtrial.results.records import curve_table, curves_of, describe_record, loss_curve, trained_seconds
+from fairtrial.results.records import (
+    curve_table,
+    curves_of,
+    describe_record,
+    describe_result,
+    describe_trial,
+    learning_notes,
+    loss_curve,
+    score_table,
+    trained_seconds,
+)
 from fairtrial.stored import BaselineScores, ClockEntry, Metrics, TrialResult
 from fairtrial.typed import structure
 

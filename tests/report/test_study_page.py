@@ -18,7 +18,7 @@ from policies import assert_policy
 from studies import write_study
 
 from fairtrial.errors import BadInput
-from fairtrial.report.study_page import study_page, write_study_page
+from fairtrial.report.page import study_page, write_study_page
 from fairtrial.results.study import StudyFiles
 from fairtrial.stored import write_document
 

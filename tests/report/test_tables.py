@@ -23,8 +23,8 @@ from studies import GAINS, classify_outcomes, lm_outcomes, write_study
 from fairtrial.description import Cell, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.formatting import decimals_for, few_digits, plain_number, probability, with_interval
+from fairtrial.report.page import study_page
 from fairtrial.report.render import as_csv, as_latex, as_markdown, as_text
-from fairtrial.report.study_page import study_page
 from fairtrial.results.study import StudyFiles, from_json, read_verdict, to_json
 from fairtrial.results.values import AuditLevel, AuditSummary, Comparison, Metric, TaskVerdict, Verdict
 from fairtrial.results.verdict_tables import (

@@ -12,7 +12,7 @@ import pytest
 
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
-from fairtrial.report.words import plan_lines
+from fairtrial.results.records import plan_lines
 from fairtrial.results.study import StudyFiles
 from fairtrial.results.values import ReasonCode, Rule, Verdict, VerdictKind
 from fairtrial.statistics.outcomes import CLEAN, EXACT

@@ -12,8 +12,7 @@ from fairtrial.prepare import prepare
 from fairtrial.provenance import training_end
 from fairtrial.recipe import Recipe, built_in_recipe, with_settings
 from fairtrial.report.page import result_page
-from fairtrial.report.words import learning_notes
-from fairtrial.results.records import describe_record
+from fairtrial.results.records import describe_record, learning_notes
 from fairtrial.stored import Metrics, TrialResult
 from fairtrial.trial import run_trial
 from sampling import cases

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 from fairtrial import __version__
 from fairtrial.api import RunOptions, recipe_of, verdict
-from fairtrial.cli import data, inside, judge, train
+from fairtrial.cli import commands
 from fairtrial.cli.declare import Command, SeveralWords
 from fairtrial.errors import (
     DiskTrouble,
@@ -37,11 +37,12 @@ from fairtrial.errors import (
 from fairtrial.progress import progress_bar
 
 COMMANDS: list[Command] = [
-    *(judge.demo, train.train, train.finetune),
-    *(judge.study, judge.verdict, judge.power, data.audit, judge.verify),
-    *(inside.show, inside.look, inside.params, inside.length, inside.errors),
-    *(inside.predict, inside.surprisal, inside.generate, inside.explore, train.export, data.parts, inside.puzzle),
-    *(data.audit_data, data.baseline, data.clean),
+    *(commands.demo, commands.train, commands.finetune),
+    *(commands.study, commands.verdict, commands.power, commands.audit, commands.verify),
+    *(commands.show, commands.look, commands.params, commands.length, commands.errors),
+    *(commands.predict, commands.surprisal, commands.generate),
+    *(commands.explore, commands.export, commands.parts, commands.puzzle),
+    *(commands.audit_data, commands.baseline, commands.clean),
 ]
 SECTIONS = ("Train", "Judge", "Look inside", "Data")
 GROUPS = {  # a first word that several commands share -> its section and what they are for
@@ -135,7 +136,7 @@ def resume(
 ) -> None:
     """Renamed: fairtrial train --resume RECORD"""
     print("note: `fairtrial resume` is now `fairtrial train --resume`", file=sys.stderr)
-    train.resume_record(record, anyway, plugins or (), RunOptions(), json)
+    commands.resume_record(record, anyway, plugins or (), RunOptions(), json)
 
 
 @app.command("recipe", hidden=True)
@@ -150,7 +151,7 @@ def report(what: list[str], out: Annotated[Path | None, Option("--out")] = None)
     """Renamed: fairtrial verdict RESULTS --out FILE.html"""
     print("note: `fairtrial report` is now `fairtrial verdict --out FILE.html`", file=sys.stderr)
     judged = verdict(what[0] if len(what) == 1 else what)
-    print(f"open this page: {judge.write_page(judged, what, out).resolve()}")
+    print(f"open this page: {commands.write_page(judged, what, out).resolve()}")
 
 
 def give_up(error: FairtrialError) -> NoReturn:

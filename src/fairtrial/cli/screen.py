@@ -34,7 +34,7 @@ from fairtrial.formatting import format_time
 from fairtrial.progress import STATUS_AFTER_SECONDS, ProgressBar, StatusThread, StudyProgress, TrialProgress
 from fairtrial.recipe import Recipe
 from fairtrial.report.render import fitted, plain
-from fairtrial.report.words import describe_result, describe_score, plan_lines, start_lines
+from fairtrial.results.records import describe_result, describe_score, plan_lines, start_lines
 from fairtrial.stored import Metrics
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often

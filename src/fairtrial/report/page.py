@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fairtrial.description import MISSING, Description
+from fairtrial.description import (
+    MISSING,
+    Cell,
+    Chart,
+    Curve,
+    Description,
+    IntervalChart,
+    IntervalRow,
+    LineChart,
+    Table,
+    row,
+)
 from fairtrial.disk import write_text
 from fairtrial.errors import BadInput
-from fairtrial.recipe import write_recipe
+from fairtrial.finding import FAIL
+from fairtrial.formatting import few_digits
+from fairtrial.recipe import to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.report.plots import svg
 from fairtrial.report.render import as_latex, as_markdown
+from fairtrial.results import verdict_tables as tables
+from fairtrial.results.records import curves_of, loss_curve, mean_curve
+from fairtrial.results.sentences import best_of_sentence, counted
+from fairtrial.results.study import StudyFiles
+from fairtrial.results.values import Question, TaskVerdict, Verdict
 from fairtrial.stored import TrialInfo
 
 HERE = Path(__file__).parent
@@ -116,3 +135,187 @@ def result_page(description: Description, records: Sequence[Record] = ()) -> str
 def environment_line(trial: TrialInfo) -> str:
     machine = ", ".join(f"{key} {value}" for key, value in asdict(trial.environment).items() if value not in ("", None))
     return f"code {trial.code}; {machine}"
+
+
+LOSS_POINTS = 60
+CURVES = {"nats": ("Training loss", "nats per answer"), "accuracy": ("Accuracy on {} during training", "share")}
+TITLES = {  # of tables, as a page's reader knows them
+    "comparisons": "Comparisons",
+    "equal_cost": "At equal cost",
+    "tuning": "Tuned and untuned",
+    "scores": "All scores",
+    "versus_baselines": "Compared with what needs no transformer",
+    "copies": "Contamination",
+    "data_audit": "Audit of the data",
+    "cost": "Cost",
+    "audits": "Leak audits",
+    "reuse": "Use of the test sets",
+    "exploratory": "Exploratory comparisons: other items, other measures",
+    "search": "Search",
+    "failures": "Trials that failed",
+}
+
+
+def write_study_page(folder: Path, page: Path | None = None) -> Path:
+    """`report.html` in the study's folder, unless another page is named."""
+    study = StudyFiles.open(folder)
+    study.check_unchanged()
+    return write_page(page or folder / "report.html", lambda: study_page(study))
+
+
+def write_verdict_page(verdict: Verdict, page: str | Path) -> Path:
+    """A verdict without its study: of results from elsewhere."""
+    return write_page(page, lambda: study_page(StudyFiles(Path(page).parent, verdict)))
+
+
+def study_page(study: StudyFiles) -> str:
+    verdict = study.verdict
+    page = render(
+        "study",
+        verdict.name or study.folder.resolve().name,
+        description=describe_study(study),
+        reference=verdict.baseline,
+        counts=counts_line(study),
+        recipes=recipe_facts(study, verdict.baseline),
+        environments=list(dict.fromkeys(map(environment_line, study.trials()))),
+        study_text=study.study_text,
+        results=verdict.results,
+        checkpoints=any(each.question == Question.CHECKPOINTS for each in verdict.comparisons),
+    )
+    return re.sub(r"\n\s*\n+", "\n", page)
+
+
+def describe_study(study: StudyFiles) -> Description:
+    """The verdict in sentences, then each task."""
+    sections = [describe_task(study, name, task) for name, task in study.verdict.tasks.items()]
+    return Description(study.verdict.text, sections=sections)
+
+
+def describe_task(study: StudyFiles, name: str, task: TaskVerdict) -> Description:
+    about = [f"{tables.metric_text(task.metric).capitalize()}.{tables.strides_of(task)}"]
+    about += [best_of_sentence(task.best_of, task.metric.name)] if task.best_of else []
+    if task.vocabularies_differ:
+        about.append("Losses of different vocabularies are about different tokens: read each curve by itself.")
+    made = [(maker.__name__, maker(task)) for maker in tables.MAIN + tables.FURTHER]
+    shown = [replace(table, title=TITLES.get(kind, table.title)) for kind, table in made if table is not None]
+    shown += [failed_checks(study, name, task), *parameter_tables(study, name, task)]
+    charts: list[Chart] = [*score_charts(task)]
+    if task.comparisons:
+        chart = tables.comparison_chart(task.comparisons, f"Difference from {task.baseline}")
+        names = [f"{tables.named(task, each.variant).stamped}, {each.test_set}" for each in task.comparisons]
+        rows = tuple(replace(each, name=name) for each, name in zip(chart.rows, names, strict=True))
+        charts.append(replace(chart, rows=rows))
+    charts += curve_charts(study, name, task)
+    return Description(about, [table for table in shown if table.rows], tables.task_title(name), charts)
+
+
+def counts_line(study: StudyFiles) -> str:
+    """`3 variants, 8 seeds, 2 tasks, 48 trials`."""
+    tasks, look = study.verdict.tasks.values(), study.verdict.look
+    variants = len({name for task in tasks for name in task.scores})
+    seeds = max((len(task.seeds) for task in tasks), default=0)
+    counts = [(variants, "variant"), (seeds, "seed"), (len(tasks), "task"), (len(list(study.trials())), "trial")]
+    line = ", ".join(counted(count, noun) for count, noun in counts if count)
+    if look is None:
+        return line
+    further = "the last one" if look.next is None else f"the next is at {look.next}"
+    return f"{line}; an interim look at {look.seeds} seeds ({further}), with its share of the 5% of false alarms"
+
+
+def score_charts(task: TaskVerdict) -> Iterator[IntervalChart]:
+    """For each test set, all variants and what needs no transformer, on the items that the verdict is on."""
+    for name in tables.set_names(task):
+        test_set = task.sets.get(name)
+        subset = test_set.subset if test_set else "all"
+        kinds = {
+            each.variant: each.verdict.value
+            for each in task.comparisons
+            if (each.test_set, each.subset) == (name, subset)
+        } | {task.baseline: "reference"}
+        rows = []
+        for cell, by_set, ours in tables.contenders(task):
+            score = by_set.get(name, {}).get(subset)
+            if score is None or score.mean.estimate is None:
+                continue
+            kind = "simple" if not ours else "not_comparable" if cell.stamp else kinds.get(cell.text, "")
+            mean = score.mean
+            rows.append(IntervalRow(cell.stamped, mean.estimate, mean.low, mean.high, score.by_seed, kind))
+        if rows:
+            count = test_set.count(subset) if test_set else None
+            title = f"Scores on {name}, {subset} items" + ("" if count is None else f" ({few_digits(count)})")
+            title += "; dots are seeds"
+            yield IntervalChart(title, task.metric.name, tuple(rows), seeds=tuple(task.seeds))
+
+
+def curve_charts(study: StudyFiles, name: str, task: TaskVerdict) -> list[LineChart]:
+    """Loss and scores of all variants during training, one chart for each split that was scored."""
+    found: dict[tuple[str, str], dict[str, list[Curve]]] = {}  # split and unit, variant
+    records = study.records.get(name, {})
+    for variant in dict.fromkeys([task.baseline, *task.scores, *records]):
+        for record in records.get(variant, ()):
+            events = record.events()
+            for curve in (loss_curve(events, LOSS_POINTS), *curves_of(events)):
+                shown = tables.named(task, variant).stamped
+                found.setdefault((curve.name, curve.unit), {}).setdefault(shown, []).append(curve)
+    drawn = []
+    for (split, unit), by_variant in found.items():
+        title, shown = CURVES.get(unit, ("Perplexity on {} during training", "windows, log scale"))
+        log = unit not in CURVES
+        curves = tuple(mean_curve(variant, seeds, log=log) for variant, seeds in by_variant.items())
+        title = f"{title.format(split)}, mean and range over seeds"
+        drawn.append(LineChart(title, shown, tuple(curve for curve in curves if curve.points), log=log))
+    return [chart for chart in drawn if chart.curves]
+
+
+def parameter_tables(study: StudyFiles, name: str, task: TaskVerdict) -> list[Table]:
+    """The parameters of each variant."""
+    found = []
+    for variant, lines in study.parameters.get(name, {}).items():
+        rows = [row(each.component, each.formula, few_digits(each.count), few_digits(each.bias_free)) for each in lines]
+        count, bias_free = sum(each.count for each in lines), sum(each.bias_free for each in lines)
+        rows.append(row("sum", "", few_digits(count), few_digits(bias_free)))
+        columns = ("component", "formula", "parameters", "weight matrices only")
+        title = f"Parameters of {tables.named(task, variant).stamped}"
+        found.append(Table(title, columns, tuple(rows), text_columns=2).without_empty_columns())
+    return found
+
+
+def failed_checks(study: StudyFiles, name: str, task: TaskVerdict) -> Table:
+    """What each failed check of a leak audit found."""
+    variants = dict.fromkeys([*task.scores, *task.audits, *study.records.get(name, {})])
+    passports = {variant: study.passport(name, variant) for variant in variants}
+    rows = [
+        row(tables.named(task, variant), f"{each.id} {each.name}", each.level, each.meaning)
+        for variant, passport in passports.items()
+        for each in (passport.findings if passport else ())
+        if each.verdict == FAIL
+    ]
+    return Table("Failed checks", ("variant", "check", "level", "meaning"), tuple(rows), text_columns=4)
+
+
+def recipe_facts(study: StudyFiles, reference: str) -> list[dict[str, Any]]:
+    """For each task: the full recipe of the reference variant, and where the others differ from it."""
+    facts = []
+    for task, variants in study.records.items():
+        firsts = {name: trials[0] for name, trials in variants.items()}
+        start = reference if reference in firsts else next(iter(firsts))
+        base, trial = flat(to_table(firsts[start].recipe)), firsts[start].trial
+        rows = []
+        for name, record in firsts.items():
+            own = flat(to_table(record.recipe))
+            changed = [f"{key} = {own.get(key, 'absent')}" for key in {**base, **own} if own.get(key) != base.get(key)]
+            variant = tables.named(study.verdict.tasks[task], name) if task in study.verdict.tasks else Cell(name)
+            rows.append(row(variant, "; ".join(changed) or "nothing", record.trial.recipe))
+        columns = ("variant", f"differs from {start} in", "fingerprint")
+        table, recipe = Table("recipes", columns, tuple(rows), text_columns=3), write_recipe(firsts[start].recipe)
+        told = {"cite": trial.cite, "notes": trial.notes, "data": sorted(trial.data.items())}
+        facts.append({"task": task, "reference": start, "table": table, "recipe": recipe, **told})
+    return facts
+
+
+def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """`training.batch` -> 16."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
+    return found

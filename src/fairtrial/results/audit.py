@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairtrial.description import Cell, Description, Result, Table, row
 from fairtrial.finding import PASS, RED, Finding, shown_value, summary, worst
-from fairtrial.report.words import copies_text
+from fairtrial.formatting import copies_text
 from fairtrial.results.sentences import counted
 from fairtrial.stored import DataAudit
 

@@ -62,7 +62,6 @@ class Row(NamedTuple):
     weight: float = 1.0
     label: str | None = None
     prediction: str | None = None
-    repeat: str = ""  # of the evaluation alone: another sample, other examples in the prompt
     content: str = ""  # says whether two items of one name are the same item
 
 

@@ -3,10 +3,8 @@ in the same words."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -61,8 +59,8 @@ class Asked:
         return said[0] if said else None
 
 
-def judge_results(results: Results, asked: Asked, *, name: str | None = None, command: str = "") -> Verdict:
-    """The verdict on results from elsewhere. `command`: what gives the same again."""
+def judge_results(results: Results, asked: Asked, *, name: str | None = None) -> Verdict:
+    """The verdict on results from elsewhere."""
     rows, notes = wanted_metrics(results.rows, asked.metrics), list(results.notes)
     runs = "item" not in rows.texts
     if asked.threshold is not None and not runs:
@@ -136,31 +134,12 @@ def judge_results(results: Results, asked: Asked, *, name: str | None = None, co
     limit = same_words(same) if one and same else LIMITS.get(question)
     first = [Sentence(limit, limit=True)] if limit else []
     further = [Sentence(note, limit=True) for note in notes]
-    files = ResultFiles(results.files, question, len(rows), command)
+    files = ResultFiles(results.files, question, len(rows))
     return replace(verdict, sentences=(*answers, *first, *further, *limits), results=files)
 
 
 def as_names(given: bool | Sequence[str]) -> Sequence[str]:
     return () if isinstance(given, bool) else given
-
-
-def repeat_command(what: object, options: Mapping[str, object]) -> str:
-    """What makes the page again, from files; empty where there are none. `options`: those of `ft.verdict`."""
-    given = [what] if isinstance(what, str | Path) else what
-    if not isinstance(given, Sequence) or not all(isinstance(each, str | Path) for each in given):
-        return ""
-    words = ["fairtrial", "verdict", *map(str, given), "--out", "report.html"]
-    for name, value in options.items():
-        flag = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
-        if isinstance(value, Mapping):
-            words += [word for ours, theirs in value.items() for word in (flag, f"{ours}={theirs}")]
-        elif isinstance(value, bool):
-            words += [flag] * value
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            words += [word for each in value for word in (flag, str(each))]
-        elif value is not None:
-            words += [flag, str(value)]
-    return shlex.join(words)
 
 
 def wanted_metrics(rows: Rows, wanted: Sequence[str]) -> Rows:

@@ -1,7 +1,7 @@
 """What others write about single test items -> plain rows. Nothing in a file is ever run.
 
-Tables (CSV, TSV, JSON lines, Parquet, a data frame), lm-evaluation-harness `samples_*.jsonl`, and inspect_ai logs
-(.json and .eval). A pattern such as `runs/{variant}/seed-{seed}/samples.jsonl` says which file is whose.
+Tables (CSV, TSV, JSON lines, Parquet, a data frame) and lm-evaluation-harness `samples_*.jsonl`. A pattern such as
+`runs/{variant}/seed-{seed}/samples.jsonl` says which file is whose.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import math
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +18,7 @@ import numpy as np
 
 from fairtrial.data.lines import read_lines, suffix_of
 from fairtrial.data.tables import JSON_LINES, SUFFIXES, Table, json_objects, no_garbage_collection, read_table, table_of
-from fairtrial.disk import JSON_BYTES, load_json, parse_json, sha256_of
+from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 from fairtrial.results.item_rows import COLUMNS, Cells, Row, Rows, cells_of, from_table, joined, only, text
@@ -28,10 +27,9 @@ from fairtrial.statistics.outcomes import numbers_of
 FIELD = re.compile(r"\{(\w+)\}")
 IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say
 SAMPLES = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
-INSIDE = ("samples_*.jsonl", "*.eval")  # looked for in a folder
+INSIDE = "samples_*.jsonl"  # looked for in a folder
 TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # looked for where there is none of these
 OURS = ("verdict.json", "study.toml", "plan.json", "trial.json")  # beside them lies nothing of others
-GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect_ai: correct, incorrect, partial, no answer
 HOW = "`Results of your own` in the documentation lists what can be read"
 
 
@@ -119,7 +117,7 @@ def places(what: str) -> list[tuple[Path, dict[str, str]]]:
     if path.is_dir():
         inside = inside_of(path)
         if not inside:
-            what = f"no results were found (looked for {', '.join((*INSIDE, *TABLES))})"
+            what = f"no results were found (looked for {', '.join((INSIDE, *TABLES))})"
             raise BadInput(what, HOW, path=path)
         return [(each, {}) for each in inside]
     if not path.is_file():
@@ -129,7 +127,7 @@ def places(what: str) -> list[tuple[Path, dict[str, str]]]:
 
 def inside_of(folder: Path) -> list[Path]:
     """Results in a folder: what other programs write; else tables."""
-    if logs := [each for pattern in INSIDE for each in sorted(folder.rglob(pattern))]:
+    if logs := sorted(folder.rglob(INSIDE)):
         return logs
     tables = [each for each in folder.rglob("*") if suffix_of(each) in TABLES and each.is_file()]
     return sorted(each for each in tables if not any((each.parent / name).exists() for name in OURS))
@@ -177,8 +175,6 @@ def read_files(found: Sequence[tuple[Path, dict[str, str]]], how: Reading) -> Re
         if "step" in own and not {"run", "seed"} & own.keys():  # a file is a run
             own["run"] = own["source"]
         parts.append(own)
-        if reader is read_inspect and len(set(own["repeat"])) > 1:
-            notes[EPOCHS] = None
     if len({"item" in own for own in parts}) > 1:
         raise BadInput("some files have test items and others do not", "judge them one by one")
     name = found[0][0].stem if len(found) == 1 else common_name([path for path, _ in found])
@@ -195,13 +191,6 @@ def common_name(paths: Sequence[Path]) -> str:
 ReadRows = Callable[[Path], Iterator[Row]]
 
 
-def object_in(value: object) -> dict[str, object]:
-    """An object of a log; empty where there is none."""
-    if value is not None and not isinstance(value, dict):
-        raise TypeError(f"{value!r} is not an object")
-    return value or {}
-
-
 def list_in(value: object) -> list[object]:
     if value is not None and not isinstance(value, list):
         raise TypeError(f"{value!r} is not a list")
@@ -211,11 +200,6 @@ def list_in(value: object) -> list[object]:
 def reader_of(path: Path) -> ReadRows | None:
     """By its name and by what it holds. None: it is a table."""
     suffix = suffix_of(path)
-    if suffix == ".eval":
-        return read_inspect
-    if suffix == ".json":
-        content = parsed(path)
-        return read_inspect if isinstance(content, dict) and {"eval", "samples"} <= content.keys() else None
     if suffix in JSON_LINES:
         first = next((line for line in read_lines(path).lines if line.strip()), "")
         return read_samples if '"doc_id"' in first and ('"resps"' in first or '"filtered_resps"' in first) else None
@@ -270,62 +254,6 @@ def harness_score(name: str, value: object) -> tuple[str, float, float] | None:
     return ROLLING[name], nats / math.log(2) if name == "bits_per_byte" else nats, pair[1]
 
 
-def read_inspect(path: Path) -> Iterator[Row]:
-    """inspect_ai: a log as .json, or .eval, a zip file of JSON."""
-    if path.suffix.lower() == ".eval":
-        header, samples = unzipped(path)
-    else:
-        header = load_json(path)
-        samples = list_in(header.get("samples"))
-    told = object_in(header.get("eval"))
-    test, variant = str(told.get("task", "")), str(told.get("model", path.stem))
-    for sample in map(object_in, samples):
-        where = f"{path}, sample {sample.get('id')!r}"
-        for scorer, score in object_in(sample.get("scores")).items():
-            value = score.get("value") if isinstance(score, dict) else None
-            parts = value if isinstance(value, dict) else {"": value}
-            for part, each in parts.items():
-                number = GRADES.get(each) if isinstance(each, str) else each
-                if not isinstance(number, bool | int | float) or not math.isfinite(number):
-                    continue
-                metric = f"{scorer}.{part}" if part else str(scorer)
-                item, epoch = str(sample.get("id")), str(sample.get("epoch", 1))
-                yield Row(variant, item, float(number), test=test, metric=metric, repeat=epoch, source=where)
-
-
-def unzipped(path: Path) -> tuple[dict[str, object], list[object]]:
-    """The header and the samples, in short where the log has summaries."""
-    try:
-        with zipfile.ZipFile(path) as log:
-            there = log.namelist()
-            head = "header.json" if "header.json" in there else "_journal/start.json"
-            header = object_in(unpacked(path, log, head))
-            if "summaries.json" in there:
-                return header, list_in(unpacked(path, log, "summaries.json"))
-            names = [name for name in there if name.startswith("samples/") and name.endswith(".json")]
-            return header, [unpacked(path, log, name) for name in names]
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise BadInput(f"is not a log of inspect_ai: {error}", HOW, path=path) from error
-
-
-def unpacked(path: Path, log: zipfile.ZipFile, name: str) -> object:
-    entry = log.getinfo(name)
-    if entry.file_size > JSON_BYTES:
-        raise BadInput(f"{name} in it is too large ({entry.file_size / 1e6:,.0f} MB)", path=path)
-    try:
-        with log.open(entry) as file:
-            content: object = parse_json(file.read(JSON_BYTES).decode("utf-8"))
-            return content
-    except NotImplementedError as error:  # zstandard, which zipfile reads from Python 3.14 on
-        hint = "write it as JSON: inspect log convert LOG --to json --output-dir logs"
-        raise BadInput(f"cannot be unpacked: {error}", hint, path=path) from error
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{name} in it is damaged: {error}", path=path) from error
-
-
-EPOCHS = "Epochs of inspect_ai repeat the evaluation, not the training: each item counts by its mean over them."
-
-
 def scores_of(variant: str, given: object) -> Iterator[Row]:
     """One seed, scores [item]; or several, an array or a list [seed item]."""
     if not isinstance(given, Iterable):
@@ -339,14 +267,3 @@ def scores_of(variant: str, given: object) -> Iterator[Row]:
             raise BadInput(f"{where} must hold one finite number for each item", "give an array [seed item]")
         for item, value in enumerate(values.tolist()):
             yield Row(variant, str(item), value, where, seed=str(number) if several else None)
-
-
-def parsed(path: Path) -> object:
-    try:
-        if path.stat().st_size > JSON_BYTES:
-            raise BadInput(f"is too large ({path.stat().st_size / 1e6:,.0f} MB)", path=path)
-        return parse_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"is not JSON: {error}", path=path) from error

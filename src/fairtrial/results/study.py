@@ -15,7 +15,7 @@ from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.finding import Passport
 from fairtrial.record import RESULT, Record
-from fairtrial.report.words import plan_lines
+from fairtrial.results.records import plan_lines
 from fairtrial.results.values import Verdict
 from fairtrial.stored import (
     DataAudits,
@@ -258,7 +258,7 @@ class Study(Result):
 
     def write_page(self, page: str | Path | None = None) -> Path:
         """Write `report.html` again, or another page."""
-        from fairtrial.report.study_page import write_study_page
+        from fairtrial.report.page import write_study_page
 
         return write_study_page(self.folder, None if page is None else Path(page))
 

@@ -530,7 +530,6 @@ class ResultFiles:
     files: Mapping[str, str]  # path -> sha256; empty where they were given in Python
     question: Question
     rows: int
-    command: str = ""  # that makes the page again
 
 
 @dataclass(frozen=True, repr=False)
@@ -612,6 +611,6 @@ class Verdict(Result):
 
     def write_page(self, page: str | Path) -> Path:
         """Write it as a page to open in a browser."""
-        from fairtrial.report.study_page import write_verdict_page
+        from fairtrial.report.page import write_verdict_page
 
         return write_verdict_page(self, page)

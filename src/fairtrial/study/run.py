@@ -120,7 +120,7 @@ def run_study(
                 break
         write_parameters(plan)
         write_verdict(home.path / "verdict.json", verdict)  # it stands before the page is drawn
-        from fairtrial.report.study_page import write_study_page
+        from fairtrial.report.page import write_study_page
 
         with status("drawing the page"):
             page = write_study_page(folder)

@@ -1,0 +1,512 @@
+"""What each command does beside calling its public function: what it reads, and how it prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, replace
+from json import dumps
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from fairtrial import api
+from fairtrial.cli.declare import COLUMNS, Call, TextFile, With, check_utf8, command, notice, read_texts
+from fairtrial.errors import BadInput, HelperDied, Stopped
+from fairtrial.events import Ended, event_json
+from fairtrial.progress import stopping
+from fairtrial.puzzles import puzzle as solve_puzzle
+from fairtrial.recipe import Recipe, built_in_recipe, load_recipe, one_of, to_table
+from fairtrial.record import Record, sibling
+from fairtrial.run import Run
+from fairtrial.typed import unstructure
+
+if TYPE_CHECKING:
+    from fairtrial.results.values import Verdict
+
+
+Json = Annotated[bool, Option("--json", help="Print JSON, for machines.")]
+Events = Annotated[bool, Option("--json", help="Print events and the result as JSON lines, for machines.")]
+DURATION = ("steps", "epochs")
+
+
+@command(
+    "train",
+    api.train,
+    "Train",
+    "train lm --data novel.txt --steps 500",
+    arguments=["task"],
+    fields=[*DURATION, *COLUMNS],
+    optional=["task"],
+)
+def train(
+    call: Call,
+    resume: Annotated[
+        Path | None, Option("--resume", help="Continue the stopped or killed trial in this folder.", metavar="RECORD")
+    ] = None,
+    ignore_changes: Annotated[
+        bool, Option("--ignore-changes", help="With --resume: accept other torch, threads, code or plugins.")
+    ] = False,
+    print_recipe: Annotated[
+        bool, Option("--print-recipe", help="Print the recipe as TOML, every field with its meaning, and exit.")
+    ] = False,
+    json: Events = False,
+) -> None:
+    given = call.given
+    if resume is not None:
+        if extra := [*(name for name in given if name not in ("seed", "reuse", "options", "plugins")), *call.fields]:
+            raise BadInput(f"--resume continues a record as it is: it takes no {', '.join(extra)}")
+        resume_record(resume, ignore_changes, given.get("plugins", ()), given["options"], json)
+        return
+    if "task" not in given:
+        raise BadInput("no task was given", "fairtrial train lm, fairtrial train classify, or a recipe file (TOML)")
+    recipe = api.recipe_of(given["task"], given.get("data"), given.get("recipe"), call.fields)
+    if print_recipe:
+        print(recipe.to_toml(), end="")
+    else:
+        run_with_screen(call, json, recipe)
+
+
+def resume_record(record: Path, ignore_changes: bool, plugins: Any, options: api.RunOptions, json: bool) -> None:
+    opened = Record.open(record)
+    if opened.complete:
+        opened.tidy()
+        event = Ended(opened.result.steps, opened.result, opened.baseline)
+        print(dumps(event_json(event)) if json else f"{record} is already finished; see: fairtrial show {record}")
+        return
+    from fairtrial.cli.screen import open_screen
+
+    with open_screen(load_recipe(record / "recipe.toml"), json) as on_event, asking_to_stop() as stop:
+        listening = replace(options, on_event=on_event, stop=stop)
+        api.resume(record, ignore_changes=ignore_changes, plugins=plugins, options=listening)
+
+
+def run_with_screen(call: Call, json: bool, recipe: Recipe | None = None) -> None:
+    """Run a trial of this recipe, or a study, and show its progress; Ctrl-C saves and tells how to continue."""
+    from fairtrial.cli.screen import open_screen, open_study_screen
+
+    screen: AbstractContextManager[Callable[[Any], None]]
+    screen = open_study_screen(json) if recipe is None else open_screen(recipe, json)
+    with screen as on_event, asking_to_stop() as stop:
+        call(options=replace(call.given["options"], on_event=on_event, stop=stop))
+
+
+@command(
+    "finetune",
+    api.finetune,
+    "Train",
+    "finetune --encoder minilm --data reviews.tsv --epochs 3",
+    fields=[*DURATION, *COLUMNS],
+)
+def finetune(call: Call, json: Events = False) -> None:
+    run_with_screen(call, json, built_in_recipe("finetune", "classify"))
+
+
+def asking_to_stop() -> AbstractContextManager[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM request a stop after the current step, with everything saved; a second one stops at once."""
+
+    def say() -> None:
+        print("stopping (press again to stop at once)", file=sys.stderr)
+
+    return stopping(on_request=say, at_once=Stopped)
+
+
+@command("export", Run.export, "Look inside", "export runs/my-run --to hf")
+def export(
+    call: Call,
+    record: Annotated[Path, Argument(help="The folder of a finished record.")],
+    to: Annotated[str, Option(help="'hf': a folder that `transformers` loads.")] = "hf",
+) -> None:
+    from fairtrial.pretrained.export import export_record
+
+    one_of("--to", to, ("hf",))
+    out = call.given.get("out")
+    done = export_record(Record.open(record), Path(out) if out is not None else sibling(record, "hf"))
+    loader = f"transformers.{done.auto_class}.from_pretrained({str(done.folder)!r})"
+    print(f"{done.folder}: {done.architecture}; load it with {loader}")
+    if not done.whole:
+        print("only the encoder was exported: no architecture of `transformers` has this pooling or activation")
+
+
+@command(
+    "study",
+    api.study,
+    "Judge",
+    "study --data novel.txt --variants learned rope alibi --seeds 5",
+    arguments=["source"],
+    fields=[*DURATION, *COLUMNS],
+)
+def study(call: Call, json: Events = False) -> None:
+    run_with_screen(call, json)
+
+
+@command("demo", api.demo, "Judge", "demo --out demo")
+def demo(call: Call, json: Events = False) -> None:
+    run_with_screen(call, json)
+
+
+@command("verdict", api.verdict, "Judge", "verdict studies/my-study --format latex", arguments=["results"])
+def verdict(
+    call: Call,
+    form: Annotated[
+        str, Option("--format", help="text, markdown or latex (fits one column of a paper).", metavar="FORMAT")
+    ] = "text",
+    wide: Annotated[bool, Option("--wide", help="LaTeX: the tables of the text, wider than a column.")] = False,
+    every: Annotated[
+        bool,
+        Option(
+            "--all", help="All tables: also contamination, test reuse, audits, exploratory comparisons and the search."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        Option(help="Write a page to open in a browser, one file that needs no network.", metavar="FILE.html"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    results = call.given.pop("results")
+    judged = call(results[0] if len(results) == 1 else results)
+    if out is not None:
+        page = write_page(judged, results, out)
+        facts = {"page": str(page), "bytes": page.stat().st_size}
+        print(dumps(facts) if json else f"open this page: {page.resolve()}")
+        return
+    if json:
+        print(dumps(judged.to_json()))
+        return
+    one_of("--format", form, ("text", "markdown", "latex"))
+    if form == "latex":
+        print(judged.to_latex(wide=wide, every=every))
+    else:
+        print(judged.to_text(every=every) if form == "text" else judged.to_markdown(every=every))
+
+
+def write_page(judged: Verdict, results: Sequence[str], out: Path | None) -> Path:
+    """The page of a study, which has more than its verdict, or of results."""
+    from fairtrial.results.study import Study
+
+    if len(results) == 1 and api.is_study(Path(results[0])):
+        return Study(Path(results[0])).write_page(out)
+    return judged.write_page(out or f"{judged.name}-report.html")
+
+
+@command("verify", api.verify, "Judge", "verify submissions/* --data reviews.tsv", arguments=["records"])
+def verify(call: Call, json: Json = False) -> None:
+    """Exits with 1 if a claim is false."""
+    verified = call(*call.given.pop("records"), quiet=json)
+    print(dumps([record.to_json() for record in verified.records]) if json else verified)
+    sys.exit(int(verified.false))
+
+
+@command("power", api.power, "Judge", "power --seeds 5 --items 750 --spread 0.7")
+def power(call: Call, json: Json = False) -> None:
+    planned = call()
+    numbers = {"needs": planned.rows()} if planned.needs else planned.rows()[0]
+    print(dumps(numbers | {"sentence": planned.sentence}) if json else planned)
+
+
+PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
+
+
+@command("audit", api.audit, "Judge", "audit alibi", arguments=["target"])
+def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)] = None, json: Json = False) -> None:
+    """Exits with 1 if a check fails. To audit a data set, see `fairtrial data audit`."""
+    if data is not None:
+        raise BadInput("this audits a network, not data", f"to audit a data set: fairtrial data audit --data {data}")
+    target, model, scorer = (call.given.get(name) for name in ("target", "model", "scorer"))
+    if sum(each is not None for each in (target, model, scorer)) != 1:
+        hint = "fairtrial audit rope, audit RECORD, audit --model FILE.py:build, or audit --scorer FILE.py:score"
+        named = any(each is not None for each in (target, model, scorer))
+        raise BadInput("one thing is audited at a time" if named else "nothing to audit was named", hint)
+    if model is None and ("task" in call.given or call.fields):
+        raise BadInput("--task and --set apply to --model only")
+    from fairtrial.finding import Passport
+
+    with ending_hung(call.given["time_limit"]):
+        audited = call(quiet=json)
+    name = target or audited.what
+    if json:
+        print(dumps(unstructure(Passport.of(name, audited.findings))))
+    else:
+        print(f"leak audit of {audited}")
+        if target is not None and os.path.isdir(target):
+            print(f"written to {Path(target) / 'passport.json'}")
+    sys.exit(int(not audited.passed))
+
+
+@contextmanager
+def ending_hung(time_limit: str) -> Iterator[None]:
+    """An audit ends in its time, unless the network hangs in code of another language, which Python cannot interrupt:
+    then this process ends, and those that it started end with it."""
+    from fairtrial.formatting import format_time, read_time
+
+    limit = read_time(time_limit)
+    seconds = 2 * limit + PATIENCE_SECONDS  # a busy machine is no finding about the network
+
+    def end() -> None:
+        message = f"the audit did not end in twice its {format_time(limit)}"
+        why = "the network hangs where Python cannot interrupt it, or this machine is very busy"
+        hint = "nothing is known about the network; with a larger --time-limit it may end"
+        os.write(2, f"\nfairtrial: {message}: {why}\n  {hint}\n".encode())
+        os._exit(HelperDied.exit_code)
+
+    timer = Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@command("data audit", api.audit_data, "Data", "data audit --data reviews.tsv", fields=COLUMNS)
+def audit_data(call: Call, json: Json = False) -> None:
+    """Exits with 1 if a check is red."""
+    audited = call(quiet=json)
+    print("\n".join(map(dumps, audited.to_json()["data"].values())) if json else audited)
+    sys.exit(int(audited.level == "red"))
+
+
+@command(
+    "data baseline", api.baseline, "Data", "data baseline --data reviews.tsv", fields=COLUMNS, deprecated=["baseline"]
+)
+def baseline(call: Call, json: Json = False) -> None:
+    scored = call(quiet=json)
+    print("\n".join(map(dumps, scored.to_json()["tasks"].values())) if json else scored)
+
+
+@command(
+    "data clean",
+    api.clean,
+    "Data",
+    "data clean --data reviews/ --out reviews-clean",
+    fields=COLUMNS,
+    deprecated=["clean"],
+)
+def clean(call: Call, json: Json = False) -> None:
+    result = call(quiet=json)
+    if json:
+        print(dumps(unstructure(result)))
+        return
+    for note in result.notes:
+        print(f"note: {note}")
+    for name, file in result.files.items():
+        why = ", ".join(f"{count:,} {reason}" for reason, count in file.dropped.items()) or "nothing dropped"
+        gone = "" if file.kept or not file.documents else ", so it is left out"
+        print(f"{name}: {file.kept:,} of {file.documents:,} documents kept ({why}){gone}")
+    print(f"cleaned copy: {result.out}  (see: fairtrial data audit --data {result.out})")
+
+
+@command("parts", api.catalogue, "Look inside", "parts alibi --figure alibi.svg", arguments=["name"])
+def parts(
+    call: Call,
+    figure: Annotated[Path | None, Option(help="Plot what the part does (.png, .svg, .pdf).", metavar="FILE")] = None,
+    heads: Annotated[int, Option(help="Heads in the plot.", min=1, max=16)] = 4,
+    length: Annotated[int, Option(help="Positions in the plot.", min=1, max=100)] = 18,
+    encoder: Annotated[bool, Option("--encoder", help="Plot it in an encoder (bidirectional), as all pools.")] = False,
+    json: Json = False,
+) -> None:
+    if figure is not None and "name" not in call.given:
+        raise BadInput("nothing to plot", "name a part: fairtrial parts alibi --figure alibi.svg")
+    listed = call()
+    print(dumps([asdict(entry) for entry in listed.entries]) if json else listed)
+    if figure is not None:
+        from fairtrial.report.plots import write_drawing
+
+        write_drawing(figure, lambda: listed.plot(heads=heads, length=length, encoder=encoder))
+        if not json:
+            print(f"figure: {figure}")
+
+
+MANY_SCORES = 32  # that take long enough for a notice
+Figure = Annotated[Path | None, Option(help="Draw it (.png, .svg, .pdf).", metavar="FILE")]
+RecordFolder = Annotated[Path, Argument(help="The folder of a finished record.", metavar="RECORD")]
+
+
+@command("show", api.show, "Look inside", "show runs/my-run --figure curves.png", arguments=["records"])
+def show(call: Call, json: Json = False) -> None:
+    shown = call()
+    if json and len(shown.listed) == 1 and not shown.listed[0].problem:
+        record = shown.listed[0].record
+        whole = {"recipe": to_table(record.recipe), "trial": unstructure(record.trial)}
+        whole["result"] = unstructure(record.result) if record.complete else None
+        print(
+            dumps(whole | {"events": list(map(event_json, record.events())), "baseline": unstructure(record.baseline)})
+        )
+        return
+    print("\n".join(map(dumps, shown.rows())) if json else shown)
+    for name, label in (("figure", "figure"), ("html", "page")):
+        if name in call.given and not json:
+            print(f"{label}: {call.given[name]}")
+
+
+@command(
+    "look", Run.look, "Look inside", 'look runs/my-run "My fellow Americans, we will rebuild."', arguments=["texts"]
+)
+def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With = None) -> None:
+    texts = call.given.pop("texts", None)
+    given = read_texts(texts, file) if texts or file is not None else []
+    opened = Record.open(record)
+    shape = opened.recipe.shape
+    scores = len(opened.trial.test_sets) * (shape.layers * shape.heads + 1)
+    if call.given["ablate"] and scores > MANY_SCORES and not opened.recipe.external:
+        notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
+    call.given.setdefault("out", sibling(record, "look"))
+    print(call(api.load(record, plugins=plugins or []), given))
+
+
+@command(
+    "inspect params",
+    api.parameters,
+    "Look inside",
+    "inspect params runs/my-run",
+    arguments=["target"],
+    fields=COLUMNS,
+    deprecated=["params"],
+)
+def params(
+    call: Call,
+    kind: Annotated[str, Option("--format", help="text, markdown, latex or csv (parameters only).")] = "text",
+    json: Json = False,
+) -> None:
+    one_of("--format", kind, ("text", "markdown", "latex", "csv"))
+    from fairtrial.report.render import render
+
+    cost = call()
+    described = cost.describe()
+    if kind == "csv":  # the parameters only
+        described = replace(described, tables=described.tables[:1])
+    print(dumps(cost.to_json()) if json else render(described, "terminal" if kind == "text" else kind))
+
+
+@command(
+    "inspect length", Run.lengths, "Look inside", "inspect length runs/my-lm --times 1,2,4,8", deprecated=["length"]
+)
+def length(call: Call, record: RecordFolder, plugins: With = None, json: Json = False) -> None:
+    from fairtrial.run import factors_of
+
+    factors_of(call.given["times"])  # before torch is imported
+    run = api.load(record, "lm", plugins=plugins or [])
+    scored = call(run)
+    print("\n".join(map(dumps, scored.rows())) if json else scored)
+
+
+@command(
+    "inspect errors",
+    Run.errors,
+    "Look inside",
+    "inspect errors runs/my-run --html errors.html",
+    deprecated=["errors"],
+)
+def errors(call: Call, record: RecordFolder, plugins: With = None, json: Json = False) -> None:
+    run = api.load(record, "classify", plugins=plugins or [])
+    result = call(run)
+    print(dumps(result.to_json()) if json else result)
+    if "html" in call.given and not json:
+        print(f"page: {call.given['html']}")
+
+
+@command("explore", api.explore, "Look inside", "explore studies/my-study", arguments=["folder"])
+def explore(call: Call) -> None:
+    host = call.given["host"]
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        notice(f"listening on {host}: everyone who can reach it and knows the address reads this folder, unencrypted")
+    with call() as explorer:
+        print(f"exploring {explorer.folder}\nopen {explorer.url}\nCtrl-C stops it", flush=True)
+        explorer.wait()
+
+
+@command(
+    "inspect predict",
+    Run.predict,
+    "Look inside",
+    'inspect predict runs/my-run "That is in America\'s interest." --words',
+    arguments=["texts"],
+    optional=["texts"],
+    deprecated=["predict"],
+)
+def predict(call: Call, record: RecordFolder, file: TextFile = None, plugins: With = None, json: Json = False) -> None:
+    given = read_texts(call.given.pop("texts", None), file)
+    run = api.load(record, "classify", plugins=plugins or [])
+    names = call.given.pop("names", None) or (run.labels if json else None)  # machines compare answers with labels
+    result = call(run, given, names=names)
+    if json:
+        print("\n".join(map(dumps, result.to_json())))
+        return
+    print(result)
+
+
+@command(
+    "inspect surprisal",
+    Run.surprisal,
+    "Look inside",
+    'inspect surprisal runs/my-lm "Our children will pay the future."',
+    arguments=["texts"],
+    optional=["texts"],
+    deprecated=["surprisal"],
+)
+def surprisal(
+    call: Call,
+    record: RecordFolder,
+    file: TextFile = None,
+    table: Annotated[
+        bool | None, Option("--table/--no-table", help="One row per token.", show_default="with a single sentence")
+    ] = None,
+    plugins: With = None,
+    json: Annotated[bool, Option("--json", help="One JSON line per sentence, and one for the set.")] = False,
+) -> None:
+    given = read_texts(call.given.get("texts"), file)
+    run = api.load(record, "lm", plugins=plugins or [])
+    from fairtrial.report.render import render
+
+    result = run.surprisal(given)
+    if json:
+        for text in result.texts:
+            row = {"text": text.text, "perplexity": text.perplexity, "nll": text.nll, "counted": text.counted}
+            print(dumps(row | {"tokens": [asdict(token) for token in text.tokens]}))
+        print(dumps({"set": asdict(result.totals), "notices": result.notices, "counting": result.counting}))
+        return
+    print(render(result.describe(table), "terminal"))
+
+
+@command(
+    "inspect generate",
+    Run.generate,
+    "Look inside",
+    'inspect generate runs/my-lm "My fellow Americans" --temperature 0.8',
+    arguments=["prompt"],
+    deprecated=["generate"],
+)
+def generate(
+    call: Call,
+    record: RecordFolder,
+    plugins: With = None,
+    json: Annotated[bool, Option("--json", help="One JSON line per text.")] = False,
+) -> None:
+    check_utf8(call.given["prompt"], "the prompt")
+    run = api.load(record, "lm", plugins=plugins or [])
+    generation = call(run)
+    sampling = {name: call.given.get(name) for name in ("temperature", "top_k", "top_p")}
+    if json:
+        for sample in generation.samples:
+            print(dumps(asdict(sample) | sampling | {"notices": generation.notices}))
+        return
+    for text in generation.notices:
+        notice(text)
+    print("\n".join(sample.text for sample in generation.samples))
+
+
+@command("puzzle", solve_puzzle, "Look inside", "puzzle average 0 1", arguments=["ask", "words"])
+def puzzle(call: Call, figure: Figure = None, json: Json = False) -> None:
+    result = call()
+    print(dumps(result.to_json()) if json else result)
+    if figure is not None:
+        from fairtrial.report.plots import write_figure
+
+        write_figure(result, figure)
+        if not json:
+            print(f"figure: {figure}")
