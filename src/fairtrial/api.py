@@ -423,7 +423,6 @@ def verdict(
     threshold: float | None = None,
     alpha: float = 0.05,
     where: Mapping[str, str] | None = None,
-    evaluation_seeds: bool = False,
 ) -> Verdict:
     """Judge a finished study, or results that were made elsewhere, by the same rules.
 
@@ -446,7 +445,6 @@ def verdict(
         threshold (NUMBER): Judge whether the mean of each variant's runs beats this score.
         alpha (NUMBER): The share of false alarms.
         where (COLUMN=VALUE): Only these rows of a table. In Python {"split": "test"}.
-        evaluation_seeds: The seeds are those of evaluation, not of training.
 
     >>> print(ft.verdict(finished.folder).comparisons[0].verdict.value)
     undecided
@@ -464,7 +462,7 @@ def verdict(
     check_asked(baseline, margin=margin, threshold=threshold, alpha=alpha)
     chosen = [metric] if isinstance(metric, str) else list(metric)
     if isinstance(results, str | Path) and is_study(Path(results)):
-        own = (columns, baseline, chosen, lower_is_better, higher_is_better, margin, threshold, where, evaluation_seeds)
+        own = (columns, baseline, chosen, lower_is_better, higher_is_better, margin, threshold, where)
         if any(own) or alpha != 0.05:
             raise BadInput(f"{results} is a study, which says itself what is compared", "leave out options of results")
         return Study(Path(results)).verdict
@@ -477,7 +475,6 @@ def verdict(
         margin=margin,
         lower_is_better=[lower_is_better] if isinstance(lower_is_better, str) else lower_is_better,
         higher_is_better=[higher_is_better] if isinstance(higher_is_better, str) else higher_is_better,
-        evaluation_seeds=evaluation_seeds,
         threshold=threshold,
         alpha=alpha,
     )

@@ -10,7 +10,6 @@ from typing import TypeGuard
 from fairtrial.description import MISSING, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
-from fairtrial.typed import structure
 
 KINDS = {"classify": "encoder and classifier", "lm": "decoder language model", "mlm": "masked language model"}
 MOST_DECIMALS = 4
@@ -128,16 +127,15 @@ def strides_note(contexts: Mapping[str, float]) -> str:
     )
 
 
-def copies_text(copies: Mapping[str, object]) -> str:
+def copies_text(copies: Mapping[str, float]) -> str:
     """`552 of 750 test items (73.6%) also occur in the training set (551 exact, 1 near duplicates); 198 are clean`: the
     training set is all that weights are trained on or chosen by, the validation set included."""
-    items, exact, near, clean = (structure(int, copies[name]) for name in ("items", "exact", "near", "clean"))
+    items, exact, near, clean = (copies[name] for name in ("items", "exact", "near", "clean"))
     if not exact + near:
-        return f"none of {items:,} test items occurs in the training set"
-    share = structure(float, copies["share"])
+        return f"none of {items:,.0f} test items occurs in the training set"
     return (
-        f"{exact + near:,} of {items:,} test items ({share:.1%}) also occur in the training set"
-        f" ({exact:,} exact, {near:,} near duplicates); {clean:,} are clean"
+        f"{exact + near:,.0f} of {items:,.0f} test items ({copies['share']:.1%}) also occur in the training set"
+        f" ({exact:,.0f} exact, {near:,.0f} near duplicates); {clean:,.0f} are clean"
     )
 
 

@@ -33,6 +33,7 @@ from fairtrial.events import (
     StudyPlanned,
     TrialsStarted,
 )
+from fairtrial.formatting import format_time
 from fairtrial.stored import PlanSummary
 
 REDRAW_SECONDS = 0.2
@@ -41,18 +42,16 @@ LOG_SECONDS = 30.0  # between two lines where nothing can be redrawn
 
 Item = TypeVar("Item")
 Medium = Literal["none", "lines", "terminal", "notebook"]
-OnStatus = Callable[[str], None]
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
 OnEvent = Callable[[Event], None]
 Stop = Callable[[], bool]
-LISTENER: ContextVar[OnStatus | None] = ContextVar("listener", default=None)
 
 
 class ProgressBar:
     """What is being done, in one line that is drawn again in its place; in a log file, a line now and then."""
 
-    def __init__(self, medium: Medium, every: float = LOG_SECONDS, listener: OnStatus | None = None) -> None:
-        self.medium, self.listener = medium, listener
+    def __init__(self, medium: Medium, every: float = LOG_SECONDS) -> None:
+        self.medium = medium
         self.every = every if medium == "lines" else REDRAW_SECONDS
         self.stream: Any = sys.stderr
         self.shown = time.monotonic()
@@ -62,8 +61,6 @@ class ProgressBar:
 
     def show(self, text: str, share: float | None = None) -> None:
         """`share` of the work that is done; None: unknown."""
-        if self.listener is not None:
-            self.listener(text)
         if self.medium == "none" or time.monotonic() - self.shown <= self.every:
             return
         self.shown = time.monotonic()
@@ -121,15 +118,13 @@ class ProgressBar:
 
 def format_left(begun: float, share: float) -> str:
     """`0:12 left`, of work that has done this share since it was begun."""
-    from fairtrial.formatting import format_time
-
     return f"{format_time((time.monotonic() - begun) * (1 - share) / share)} left"
 
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[ProgressBar]:
     """A bar on standard error, which also shows the status of what takes long."""
-    bar = ProgressBar(find_medium(quiet or LISTENER.get() is not None), listener=LISTENER.get())
+    bar = ProgressBar(find_medium(quiet))
     if bar.medium == "none":
         yield bar
         return
@@ -148,16 +143,6 @@ def find_medium(quiet: bool) -> Medium:
     return "terminal" if sys.stderr.isatty() else "lines"
 
 
-@contextmanager
-def listening(on_status: OnStatus) -> Iterator[None]:
-    """Public functions that are called inside report to `on_status` and show no bar. It may stop them by raising."""
-    token = LISTENER.set(on_status)
-    try:
-        yield
-    finally:
-        LISTENER.reset(token)
-
-
 @dataclass
 class Status:
     what: str
@@ -167,8 +152,6 @@ class Status:
 
     def text(self) -> str:
         """`reading novel.txt: 40%, 0:12 left`"""
-        from fairtrial.formatting import format_time
-
         if self.share > 0:
             return f"{self.what}: {self.share:.0%}, {format_left(self.started, self.share)}"
         return f"{self.what} ({format_time(time.monotonic() - self.started)} so far)"
@@ -228,15 +211,13 @@ def status(what: str) -> Iterator[None]:
         thread.statuses.remove(own)
 
 
-def follow(items: Iterable[Item], total: int) -> Iterable[Item]:
+def follow(items: Iterable[Item], total: int) -> Iterator[Item]:
     """The items one by one; the current status is done when they are all taken."""
     thread = STATUS_THREAD.get()
-    if thread is None or not thread.statuses or thread.statuses[-1].followed:
-        return items
-    return _follow(thread.statuses[-1], items, total)
-
-
-def _follow(own: Status, items: Iterable[Item], total: int) -> Iterator[Item]:
+    own = thread.statuses[-1] if thread is not None and thread.statuses else None
+    if own is None or own.followed:
+        yield from items
+        return
     own.followed = True
     try:
         for number, item in enumerate(items):
@@ -280,8 +261,6 @@ class TrialProgress:
 
     def left(self, step: int) -> str:
         """By the pace since training began or was resumed, with the scores at the end."""
-        from fairtrial.formatting import format_time
-
         done = step - self.begun.step if self.begun else 0
         if self.begun is None or not done or step >= self.begun.steps:
             return ""
@@ -343,8 +322,6 @@ class StudyProgress:
 
     def left(self) -> str:
         """Empty while it is unknown."""
-        from fairtrial.formatting import format_time
-
         if self.waiting < 0.1 or not self.trials:
             return ""
         partial = sum(share * self.seconds_of(key) for key, share in self.running.items())

@@ -153,9 +153,6 @@ def test_without_training_seeds_only_the_checkpoints_are_judged(fairtrial: Call,
     copies = ft.verdict(again)
     assert copies.comparisons[0].question == "these_checkpoints", "the same network again is no new training"
     assert any("They are not training seeds and count as one." in line for line in copies.text)
-    averaged = ft.verdict(made_up(items=400), evaluation_seeds=True)
-    assert averaged.comparisons[0].question == "these_checkpoints"
-    assert any("those of the evaluation, not of training" in line for line in averaged.text)
     said = fairtrial("verdict", path, "--out", tmp_path / "one.html")
     page = (tmp_path / "one.html").read_text()
     assert said.code == 0

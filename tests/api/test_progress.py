@@ -26,7 +26,6 @@ from fairtrial.progress import (
     StudyProgress,
     TrialProgress,
     follow,
-    listening,
     progress_bar,
     status,
 )
@@ -149,19 +148,6 @@ def test_what_counts_and_what_knows_its_share_tell_the_time_left(monkeypatch: py
         bar.drawn.refresh()
     assert "leaving words out: 1 of 4, 0:00 left" in terminal.getvalue()
     assert "auditing" not in terminal.getvalue()
-
-
-def test_one_who_listens_is_told_instead_of_a_bar_and_may_stop_it(library: dict[str, Any]) -> None:
-    told: list[str] = []
-    with listening(told.append):
-        ft.baseline(library["reviews"], task="classify")
-    assert told[0] == "classify: reading"
-
-    def enough(what: str) -> None:
-        raise ft.Interrupted("enough")
-
-    with pytest.raises(ft.Interrupted), listening(enough):
-        ft.audit_data(library["reviews"])
 
 
 @pytest.mark.parametrize("name", "train study audit audit_data baseline clean verify".split())

@@ -116,12 +116,8 @@ class Column:
         pairs = (divmod(int(each), len(other.values)) for each in both)
         return Column(codes, [f"{self.values[one] or ''} {other.values[two] or ''}" for one, two in pairs])
 
-    def same(self, value: str | None) -> Column:
-        """One value in all rows."""
-        return Column(np.zeros_like(self.codes), [value])
 
-
-TEXTS = tuple("variant item seed run test metric column group label prediction repeat content".split())
+TEXTS = tuple("variant item seed run test metric column group label prediction content".split())
 
 
 @dataclass(frozen=True)

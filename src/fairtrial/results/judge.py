@@ -27,23 +27,21 @@ LIMITS = {
     f" A verdict on new trainings needs at least {FEWEST_SEEDS} seeds of each.",
     Question.NEW_RUNS_SAME_ITEMS: "One score per run cannot show whether a difference also holds on other test items.",
 }
-AVERAGED = "The seeds are those of the evaluation, not of training: each item counts by its mean over them."
 UNPAIRED = "No column tells the seeds, so runs are compared as independent groups."
-ONE_SCORE = "give one score for each item, variant and seed"
+ONE_SCORE = "give one score for each item, variant and seed (of repeated evaluations their mean)"
 CHOOSE = "with --metric, metric= in Python"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """What is asked of results. `lower_is_better` and `higher_is_better`: metrics, or True for the one that is judged;
-    `evaluation_seeds`: the seeds are not those of training; `threshold`: judge each variant against this score."""
+    `threshold`: judge each variant against this score."""
 
     baseline: str | None = None
     metrics: Sequence[str] = ()
     margin: float | None = None
     lower_is_better: bool | Sequence[str] = False
     higher_is_better: bool | Sequence[str] = False
-    evaluation_seeds: bool = False
     threshold: float | None = None
     alpha: float = ALPHA
 
@@ -69,11 +67,6 @@ def judge_results(results: Results, asked: Asked, *, name: str | None = None) ->
         rows, more = final_scores(rows)
         notes += more
     rows.check_filled()
-    if asked.evaluation_seeds:
-        rows = replace(
-            rows, texts=rows.texts | {"repeat": rows["repeat"].joined(rows["seed"]), "seed": rows["seed"].same(None)}
-        )
-        notes.append(AVERAGED)
     if None in rows["seed"].values[1:] or (rows["seed"].values[0] is None and rows["seed"].values[1:]):
         bare = rows["seed"].codes == rows["seed"].values.index(None)
         one, other = int(bare.argmax()), int(bare.argmin())
@@ -208,7 +201,7 @@ def item_task(rows: Rows, metric: Metric, seeds: Mapping[str | None, int]) -> Ta
         if own["group"].values != [None]:
             if (bare := own.lacks("group")).any():
                 raise BadInput(f"{own.where(int(bare.argmax()))}: group is empty", "give every item one")
-            clusters[title] = own["group"].codes[grid.first[0]]
+            clusters[title] = own["group"].codes[grid.row[0]]
         arrays = grid.arrays(metric, classes)
         right = "guess" in arrays
         for variant in dict.fromkeys(variant for variant, _ in grid.runs):
@@ -235,9 +228,7 @@ class Grid:
     rows: Rows
     test: str
     runs: list[tuple[str, str | None]]  # variant and seed
-    cell: Counts  # [row]
-    counts: Counts  # rows of each cell [run item]
-    first: Counts  # the first row of each [run item]
+    row: Counts  # [run item]
 
     @classmethod
     def of(cls, rows: Rows, test: str) -> Grid:
@@ -253,10 +244,10 @@ class Grid:
         if not counts.all():
             check_complete(rows, both, runs, test)
         if counts.max() > 1:
-            check_repeats(rows, cell)
-        first = np.empty(len(counts), np.intp)
-        first[cell[::-1]] = np.arange(len(rows))[::-1]
-        grid = cls(rows, test, runs, cell, counts.reshape(shape), first.reshape(shape))
+            raise two_item_scores(rows, cell)
+        row = np.empty(len(counts), np.intp)
+        row[cell] = np.arange(len(rows))
+        grid = cls(rows, test, runs, row.reshape(shape))
         grid.check_same_items()
         return grid
 
@@ -264,11 +255,11 @@ class Grid:
         """An item of one name must be the same item everywhere: its label, its group, what a hash says of it."""
         for name in ("label", "group", "content"):
             column = self.rows[name]
-            own = column.codes[self.first]
+            own = column.codes[self.row]
             if len(column.values) == 1 or not (other := own != own[0]).any():
                 continue
             run, item = np.unravel_index(int(other.argmax()), own.shape)
-            one, two = int(self.first[0, item]), int(self.first[run, item])
+            one, two = int(self.row[0, item]), int(self.row[run, item])
             told = f"{name} {column.at(one)!r} in {self.rows.where(one)}, {column.at(two)!r} in {self.rows.where(two)}"
             raise BadInput(f"item {self.rows['item'].at(one)!r} of {self.test} is not the same item everywhere: {told}")
 
@@ -282,28 +273,27 @@ class Grid:
         labelled, plain = not rows.lacks("label").any(), bool((weight == 1).all())
         both = labelled and not rows.lacks("prediction").any()
         right = (numbers["label"] == numbers["prediction"]).astype(float)
-        if metric.is_accuracy and both and plain and int(self.counts.max()) == 1:
+        if metric.is_accuracy and both and plain:
             if (other := ~np.isnan(value) & (value != right)).any():
                 row = int(other.argmax())
                 told = (
                     f"label {rows['label'].at(row)!r}, prediction {rows['prediction'].at(row)!r}, value {value[row]:g}"
                 )
                 raise BadInput(f"{rows.where(row)}: the value is not what label and prediction say ({told})")
-            return {"guess": numbers["prediction"][self.first], "label": numbers["label"][self.first]}
+            return {
+                name: number[self.row]
+                for name, number in (("guess", numbers["prediction"]), ("label", numbers["label"]))
+            }
         value = np.where(np.isnan(value), right, value) * (100.0 if metric.is_accuracy else 1.0)
-        values, weights = (self.means(each) for each in (value, weight))
+        values, weights = value[self.row], weight[self.row]
         if (weights < 0).any() or not weights.any(1).all():
             raise BadInput(
                 "weights must not be negative, and not all zero", "a weight is the tokens or bytes of an item"
             )
         found = {"value": values, "weight": weights}
         if metric.is_accuracy and plain and labelled:  # classes are strata of a score's interval
-            found["label"] = numbers["label"][self.first]
+            found["label"] = numbers["label"][self.row]
         return found
-
-    def means(self, numbers: Array) -> Array:
-        """Over the repeats of an evaluation."""
-        return np.bincount(self.cell, numbers, self.counts.size).reshape(self.counts.shape) / self.counts
 
 
 def check_complete(rows: Rows, both: Column, runs: Sequence[tuple[str, str | None]], test: str) -> None:
@@ -317,17 +307,14 @@ def check_complete(rows: Rows, both: Column, runs: Sequence[tuple[str, str | Non
             raise BadInput(what, "compare on equal items: score them, or leave them out everywhere")
 
 
-def check_repeats(rows: Rows, cell: Counts) -> None:
-    """Several scores of an item are repeats of the evaluation, or a mistake."""
-    key = cell * len(rows["repeat"].values) + rows["repeat"].codes
-    order = np.argsort(key, kind="stable")
-    twins = np.flatnonzero(key[order][1:] == key[order][:-1])
-    if len(twins):
-        one, other = int(order[twins[0]]), int(order[twins[0] + 1])
-        whose = f"{rows['variant'].at(one)}{of_seed(rows['seed'].at(one))}"
-        what = f"item {rows['item'].at(one)!r} of {whose} has two scores: {rows.where(one)} and {rows.where(other)}"
-        hint = f"{ONE_SCORE}; where files differ in variant or seed, say so: 'runs/{{variant}}/seed-{{seed}}/NAME'"
-        raise BadInput(what, hint)
+def two_item_scores(rows: Rows, cell: Counts) -> BadInput:
+    order = np.argsort(cell, kind="stable")
+    twin = int(np.flatnonzero(np.diff(cell[order]) == 0)[0])
+    one, other = int(order[twin]), int(order[twin + 1])
+    whose = f"{rows['variant'].at(one)}{of_seed(rows['seed'].at(one))}"
+    what = f"item {rows['item'].at(one)!r} of {whose} has two scores: {rows.where(one)} and {rows.where(other)}"
+    hint = f"{ONE_SCORE}; where files differ in variant or seed, say so: 'runs/{{variant}}/seed-{{seed}}/NAME'"
+    return BadInput(what, hint)
 
 
 def of_seed(seed: str | None) -> str:
