@@ -25,12 +25,10 @@ RESULTS = {
     "results.records": ("Baselines", "Records"),
     "results.power": ("Power",),
     "inspection.attention": ("AttentionMaps",),
-    "inspection.look": ("LookResult",),
+    "inspection.heads": ("LookResult",),
     "inspection.parameters": ("Parameters",),
-    "inspection.surprisal": ("Surprisal", "Lengths"),
-    "inspection.predictions": ("Predictions",),
-    "inspection.generation": ("Generation",),
-    "inspection.errors": ("Errors",),
+    "inspection.language": ("Surprisal", "Lengths", "Generation"),
+    "inspection.classifier": ("Predictions", "Errors"),
     "inspection.catalogue": ("Catalogue",),
 }
 GIVEN = (
@@ -347,14 +345,16 @@ def write_parts(path: Path) -> None:
     import fairtrial as ft
     from fairtrial.finding import HEADER, KINDS, markdown_row
     from fairtrial.inspection.catalogue import plot_part
-    from fairtrial.report.plots import image
+    from fairtrial.report.plots import draw_pictures, figure_bytes, our_look
 
     entries, passports = ft.catalogue().entries, {}
     path.with_suffix("").mkdir(exist_ok=True)
     for entry in entries:
         passports[entry.name] = ft.audit(entry.name).findings
         pictures = plot_part(entry.name, causal="pool" not in entry.hooks)
-        (path.with_suffix("") / f"{entry.name}.svg").write_bytes(image(pictures, entry.name, "svg"))
+        with our_look():
+            drawn = figure_bytes(draw_pictures(pictures, entry.name), "svg")
+        (path.with_suffix("") / f"{entry.name}.svg").write_bytes(drawn)
     template = Environment(trim_blocks=True, lstrip_blocks=True).from_string((HERE / "parts.jinja").read_text())
     values = {"entries": entries, "passports": passports, "plots": path.stem, "header": HEADER, "kinds": KINDS}
     path.write_text(template.render(values, markdown_row=markdown_row).rstrip() + "\n")

@@ -561,7 +561,7 @@ def demo(
         quiet: Show no progress.
 
     >>> print(ft.demo(dry_run=True, options=ft.StudyOptions(engine="here"), quiet=True))
-    study: learned positions, rotary or ALiBi? (a small demonstration)
+    study: Do positions matter, and which? (a small demonstration)
     plan: 30 trials (3 variants x 5 seeds x 2 tasks), ...
     """
     from fairtrial.study.tables import DEMO

@@ -376,7 +376,7 @@ def test_the_command_prints_each_format(study: Path, fairtrial: Callable[..., An
     assert "exploratory: other" in fairtrial("verdict", study, "--all").out
     assert fairtrial("verdict", study, "--format", "markdown").out.startswith("# Is rotary better?")
     assert r"\begin{tabularx}{\columnwidth}" in fairtrial("verdict", study, "--format", "latex").out
-    assert r"\begin{tabular}{lllrr" in fairtrial("verdict", study, "--format", "latex", "--wide").out
+    assert r"\begin{tabular}{lllrr" in fairtrial("verdict", study, "--format", "latex", "--all").out
     stored = json.loads((study / "verdict.json").read_text())
     assert (
         json.loads(fairtrial("verdict", study, "--json").out) | {name: stored[name] for name in ("checksum", "format")}

@@ -155,7 +155,6 @@ def verdict(
     form: Annotated[
         str, Option("--format", help="text, markdown or latex (fits one column of a paper).", metavar="FORMAT")
     ] = "text",
-    wide: Annotated[bool, Option("--wide", help="LaTeX: the tables of the text, wider than a column.")] = False,
     every: Annotated[
         bool,
         Option(
@@ -180,7 +179,7 @@ def verdict(
         return
     one_of("--format", form, ("text", "markdown", "latex"))
     if form == "latex":
-        print(judged.to_latex(wide=wide, every=every))
+        print(judged.to_latex(every=every))
     else:
         print(judged.to_text(every=every) if form == "text" else judged.to_markdown(every=every))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, dataclass
 from dataclasses import fields as fields_of
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from typer import Argument, Option
 from typer.core import TyperCommand
@@ -21,9 +21,6 @@ from typer.models import ArgumentInfo
 from fairtrial.api import RunOptions, StudyOptions
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data, read_settings
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 TextFile = Annotated[Path | None, Option("--text-file", help="A file with one sentence per line.", metavar="FILE")]
 With = Annotated[
@@ -331,10 +328,3 @@ def check_utf8(text: str, name: str) -> None:
 
 def notice(text: str) -> None:
     print(f"notice: {text}", file=sys.stderr)
-
-
-def drawing() -> Console:
-    """Rich's way to the terminal: what it draws needs control characters, which are not printed elsewhere."""
-    from rich.console import Console
-
-    return Console(file=getattr(sys.stdout, "drawn", sys.stdout), highlight=False)

@@ -293,9 +293,9 @@ class Study(Result):
         """As its verdict does."""
         return self.verdict.to_markdown(every=every)
 
-    def to_latex(self, *, wide: bool = False, every: bool = False) -> str:
+    def to_latex(self, *, every: bool = False) -> str:
         """As its verdict does."""
-        return self.verdict.to_latex(wide=wide, every=every)
+        return self.verdict.to_latex(every=every)
 
     @property
     def planned(self) -> bool:

@@ -599,9 +599,9 @@ class Verdict(Result):
         """The same as Markdown."""
         return self.render("markdown", every=every)
 
-    def to_latex(self, *, wide: bool = False, every: bool = False) -> str:
-        """A table that fits a column of a paper; `wide`: all that a verdict is read with."""
-        return self.render("latex", every=every, narrow=not (wide or every))
+    def to_latex(self, *, every: bool = False) -> str:
+        """A table that fits a column of a paper; `every`: all tables."""
+        return self.render("latex", every=every, narrow=not every)
 
     def render(self, to: str, *, every: bool = False, narrow: bool = False) -> str:
         """As terminal, markdown, latex or csv."""
