@@ -35,6 +35,7 @@ GIVEN = (
     *("Run", "Study", "Outcomes", "Audit", "Verdict", "TaskVerdict", "Comparison", "Interval", "Metric", "Score"),
     *("VerdictKind", "Question"),
 )
+ARGUMENTS = r"(?m)^Args:\n((?:    .*\n?)+)"  # of a docstring
 HEAD = """# API reference
 
 Made from the docstrings by `python docs/build.py`; [Python and notebooks](python.md) is the introduction. Every example
@@ -77,7 +78,8 @@ def entry(mark: str, name: str, thing: Any) -> Iterator[str]:
     if inspect.isfunction(thing) or plain is not thing:
         called = not isinstance(thing, property) and not hasattr(thing, "func")
         yield f"```python\n{signature(name, plain, called=called)}\n```\n"
-    yield prose(inspect.getdoc(plain) or "")
+    text = inspect.getdoc(plain) or ""
+    yield prose(re.sub(ARGUMENTS, "", text) if dataclasses.is_dataclass(thing) else text)
     if isinstance(thing, type):
         yield attributes(thing)
         for own, member in members(thing):
@@ -124,13 +126,15 @@ def signature(name: str, function: Any, *, called: bool) -> str:
 
 
 def attributes(kind: type) -> str:
-    """Fields of a dataclass, with the comments beside them."""
+    """Fields of a dataclass, with what its docstring or the comments beside them say."""
+    from fairtrial.cli.declare import read_docstring
+
     if not dataclasses.is_dataclass(kind):
         return ""
-    source, rows = inspect.getsource(kind), []
+    source, rows, described = inspect.getsource(kind), [], read_docstring(kind).arguments
     for each in dataclasses.fields(kind):
         found = re.search(rf"(?m)^    {each.name}:[^#\n]*(?:#\s*(.*))?$", source)
-        comment = found.group(1) if found else None
+        comment = described.get(each.name, ("", found.group(1) if found else None))[1]
         kind_of = str(each.type).split('"')[0].removeprefix("Annotated[").rstrip(", ")
         rows.append(f"- `{each.name}`: `{kind_of}`" + (f", {comment}" if comment else ""))
     return "\n".join(rows) + "\n"
@@ -138,7 +142,7 @@ def attributes(kind: type) -> str:
 
 def prose(doc: str) -> str:
     """Markdown: text as it is, arguments as a list, examples as code."""
-    doc = re.sub(r"(?m)^Args:\n((?:    .*\n?)+)", lambda match: argument_list(match[1]) + "\n", doc)
+    doc = re.sub(ARGUMENTS, lambda match: argument_list(match[1]) + "\n", doc)
     blocks = []
     for block in re.split(r"\n\s*\n", doc):
         shown = re.sub(r"  # doctest:.*", "", block)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from fairtrial.disk import temporary_folder
 from fairtrial.errors import BadInput, Interrupted
@@ -61,13 +61,18 @@ OnStudyEvent = Callable[[StudyEvent], None]
 class RunOptions:
     """How one trial is run. None of it but `threads` changes a number.
 
+    Args:
+        threads: Threads; one is fastest at the default size. Default: 1, to fine-tune 2.
+        log: Also log to 'tensorboard' or 'wandb' (extras; wandb works offline).
+        save_seconds: Seconds between checkpoints. Default: 10, to fine-tune 60.
+
     >>> ft.train("classify", reviews, steps=2, width=16, options=ft.RunOptions(save_seconds=60), quiet=True).seed
     0
     """
 
-    threads: Annotated[int | None, "Threads; one is fastest at the default size. Default: 1, to fine-tune 2."] = None
-    log: Annotated[Sequence[str], "Also log to 'tensorboard' or 'wandb' (extras; wandb works offline)."] = ()
-    save_seconds: Annotated[float | None, "Seconds between checkpoints. Default: 10, to fine-tune 60."] = None
+    threads: int | None = None
+    log: Sequence[str] = ()
+    save_seconds: float | None = None
     on_event: OnEvent | None = None  # gets every event instead of a progress bar
     stop: Stop | None = None  # asked after every step; Ctrl-C where it is None
 
@@ -76,21 +81,34 @@ class RunOptions:
 class StudyOptions:
     """How a study is planned and where its trials run.
 
+    Args:
+        match: Judge variants at the baseline's number of parameters, too: parameters.
+        budget: Wall-clock time, such as 20m: chooses the number of seeds.
+        endpoint: The test set that decides. Default: the mean of all.
+        until_clear: Interim looks at 5, 10 and 20 seeds, until the verdict is clear.
+        open_ended: Judge after any number of seeds; add --seeds and judge again as you like.
+        retry_failed: Run failed trials again.
+        engine: here (this process), cores (this machine) or ray (a cluster).
+        jobs: Trials at a time. Default: the number of cores.
+        address: Address of a Ray cluster, 'auto' for a running one. Default: a new one.
+        cpus: Ray: cores of each trial. Default: 1.
+        gpus: Ray: GPUs of each trial; 0.25: four share one. Default: 1 to train on GPUs.
+
     >>> ft.study(finished.folder, options=ft.StudyOptions(engine="here"), quiet=True).planned
     False
     """
 
-    match: Annotated[str | None, "Judge variants at the baseline's number of parameters, too: parameters."] = None
-    budget: Annotated[str | None, "Wall-clock time, such as 20m: chooses the number of seeds."] = None
-    endpoint: Annotated[str | None, "The test set that decides. Default: the mean of all."] = None
-    until_clear: Annotated[bool, "Interim looks at 5, 10 and 20 seeds, until the verdict is clear."] = False
-    open_ended: Annotated[bool, "Judge after any number of seeds; add --seeds and judge again as you like."] = False
-    retry_failed: Annotated[bool, "Run failed trials again."] = False
-    engine: Annotated[str, "here (this process), cores (this machine) or ray (a cluster)."] = "cores"
-    jobs: Annotated[int | None, "Trials at a time. Default: the number of cores."] = None
-    address: Annotated[str | None, "Address of a Ray cluster, 'auto' for a running one. Default: a new one."] = None
-    cpus: Annotated[float | None, "Ray: cores of each trial. Default: 1."] = None
-    gpus: Annotated[float | None, "Ray: GPUs of each trial; 0.25: four share one. Default: 1 to train on GPUs."] = None
+    match: str | None = None
+    budget: str | None = None
+    endpoint: str | None = None
+    until_clear: bool = False
+    open_ended: bool = False
+    retry_failed: bool = False
+    engine: str = "cores"
+    jobs: int | None = None
+    address: str | None = None
+    cpus: float | None = None
+    gpus: float | None = None
     on_event: OnStudyEvent | None = None  # gets every event instead of a progress bar
     stop: Stop | None = None  # asked now and then; Ctrl-C where it is None
 
@@ -417,8 +435,8 @@ def verdict(
     columns: Mapping[str, str] | None = None,
     baseline: str | None = None,
     metric: Sequence[str] | str = (),
-    lower_is_better: bool | Sequence[str] = False,
-    higher_is_better: bool | Sequence[str] = False,
+    lower_is_better: bool = False,
+    higher_is_better: bool = False,
     margin: float | None = None,
     threshold: float | None = None,
     alpha: float = 0.05,
@@ -439,8 +457,8 @@ def verdict(
         columns (OURS=THEIRS): A table's own name of a column, such as value=score. In Python {"value": "score"}.
         baseline (VARIANT): The variant to compare with. Default: the first.
         metric (NAME): Judge this metric; further ones are exploratory.
-        lower_is_better: Less of the judged metric is better. In Python also a list of metrics.
-        higher_is_better: More of the judged metric is better. In Python also a list of metrics.
+        lower_is_better: Less of the judged metric is better.
+        higher_is_better: More of the judged metric is better.
         margin (NUMBER): The least difference of interest.
         threshold (NUMBER): Judge whether the mean of each variant's runs beats this score.
         alpha (NUMBER): The share of false alarms.
@@ -466,6 +484,8 @@ def verdict(
         if any(own) or alpha != 0.05:
             raise BadInput(f"{results} is a study, which says itself what is compared", "leave out options of results")
         return Study(Path(results)).verdict
+    if lower_is_better and higher_is_better:
+        raise BadInput("the metric cannot be both better when lower and better when higher")
     from fairtrial.results.judge import Asked, judge_results
     from fairtrial.results.readers import read_results
 
@@ -473,8 +493,7 @@ def verdict(
         baseline=baseline,
         metrics=chosen,
         margin=margin,
-        lower_is_better=[lower_is_better] if isinstance(lower_is_better, str) else lower_is_better,
-        higher_is_better=[higher_is_better] if isinstance(higher_is_better, str) else higher_is_better,
+        higher_is_better=higher_is_better if higher_is_better or lower_is_better else None,
         threshold=threshold,
         alpha=alpha,
     )

@@ -194,7 +194,7 @@ def test_the_direction_comes_from_the_name_or_from_the_user(tmp_path: Path, fair
     for flag, verdict in (("--lower-is-better", "better"), ("--higher-is-better", "worse")):
         said = json.loads(fairtrial("verdict", path, flag, "--json").out)
         assert said["tasks"]["sparkle"]["comparisons"][0]["verdict"] == verdict
-    assert ft.verdict(rows, lower_is_better=["sparkle"]).comparisons[0].verdict == "better"
+    assert ft.verdict(rows, lower_is_better=True).comparisons[0].verdict == "better"
     with pytest.raises(ft.BadInput, match="cannot be both"):
         ft.verdict(rows, lower_is_better=True, higher_is_better=True)
     arrays = np.random.default_rng(0).normal(3, 0.1, (7, 50))

@@ -9,10 +9,9 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import MISSING, dataclass
-from dataclasses import fields as fields_of
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 from typer import Argument, Option
 from typer.core import TyperCommand
@@ -28,7 +27,7 @@ With = Annotated[
 ]
 SEVERAL_WORDS = ("--variants", "--set", "--with")
 OPTION_GROUPS = {"RunOptions": RunOptions, "StudyOptions": StudyOptions}
-PYTHON_ONLY = ("self", "quiet")  # a terminal has Ctrl-C and a screen of its own
+PYTHON_ONLY = ("self", "quiet", "on_event", "stop")  # a terminal has Ctrl-C and a screen of its own
 FLAGS = {"plugins": "--with", "columns": "--column"}
 METAVARS = {"plugins": "FILE.py", "out": "FOLDER", "data": "PATH", "figure": "FILE", "html": "FILE"}
 SEVERAL = re.compile(r"^(Texts|Runs|Results|Variants|Sequence|Mapping)\b\[?")
@@ -123,7 +122,7 @@ def command(
     def declare(show: Callable[..., None]) -> Command:
         documented = read_docstring(source)
         own = inspect.signature(show, eval_str=True)
-        parameters, groups = source_parameters(source, documented, arguments, optional, {*hidden, *own.parameters})
+        parameters, groups = source_parameters(source, arguments, optional, {*hidden, *own.parameters})
         takes_fields = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(source).parameters.values())
         parameters += field_parameters(fields) if takes_fields else []
         added = [each.replace(kind=each.KEYWORD_ONLY) for name, each in own.parameters.items() if name != "call"]
@@ -157,23 +156,19 @@ def is_argument(parameter: inspect.Parameter) -> bool:
 
 
 def source_parameters(
-    source: Callable[..., Any],
-    documented: Documented,
-    arguments: Sequence[str],
-    optional: Sequence[str],
-    left_out: Collection[str],
+    source: Callable[..., Any], arguments: Sequence[str], optional: Sequence[str], left_out: Collection[str]
 ) -> tuple[list[inspect.Parameter], dict[str, tuple[type, list[str]]]]:
-    """A public function's parameters as typer takes them; groups of options are spread out, and told by their names."""
+    """What a public function, or a group of options, takes, as typer has it; groups are spread out, and told by their
+    names."""
+    documented = read_docstring(source)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, list[str]]] = {}
     for name, each in inspect.signature(source).parameters.items():
         written = str(each.annotation)
-        python_only = name in PYTHON_ONLY or written.startswith("Callable")
-        if python_only or name in left_out or each.kind is each.VAR_KEYWORD:
+        if name in PYTHON_ONLY or name in left_out or each.kind is each.VAR_KEYWORD:
             continue
-        if written in OPTION_GROUPS:
-            kind = OPTION_GROUPS[written]
-            spread = group_parameters(kind)
+        if (kind := OPTION_GROUPS.get(written)) is not None:
+            spread, _ = source_parameters(kind, (), (), ())
             groups[name] = (kind, [one.name for one in spread])
             parameters += spread
             continue
@@ -188,35 +183,14 @@ def source_parameters(
     return parameters, groups
 
 
-def group_parameters(kind: type) -> list[inspect.Parameter]:
-    """The fields of a dataclass of options that a terminal can give."""
-    hints = get_type_hints(kind, include_extras=True)
-    spread = []
-    for each in fields_of(kind):
-        if each.name in PYTHON_ONLY or get_origin(hints[each.name]) is not Annotated:
-            continue
-        inner, help_text = get_args(hints[each.name])[:2]
-        default = None if each.default in (MISSING, ()) else each.default
-        spread.append(typer_parameter(each.name, type_text(inner), is_several(inner), default, ("", help_text)))
-    return spread
-
-
-def type_text(kind: object) -> str:
-    return kind.__name__ if isinstance(kind, type) else str(kind)
-
-
-def is_several(kind: object) -> bool:
-    return get_origin(kind) in (tuple, list) or "Sequence" in str(kind)
-
-
 def typer_parameter(
     name: str,
     written: str,
     several: bool,
     default: Any,
     described: tuple[str, str],
-    by_place: bool = False,
-    required: bool = False,
+    by_place: bool,
+    required: bool,
 ) -> inspect.Parameter:
     metavar, help_text = described[0], re.sub(r"[;.]? [Ii]n Python\b.*", ".", described[1])
     kind = kind_of(written)

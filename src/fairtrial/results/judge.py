@@ -34,27 +34,14 @@ CHOOSE = "with --metric, metric= in Python"
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is asked of results. `lower_is_better` and `higher_is_better`: metrics, or True for the one that is judged;
-    `threshold`: judge each variant against this score."""
+    """What is asked of results."""
 
     baseline: str | None = None
     metrics: Sequence[str] = ()
     margin: float | None = None
-    lower_is_better: bool | Sequence[str] = False
-    higher_is_better: bool | Sequence[str] = False
-    threshold: float | None = None
+    higher_is_better: bool | None = None  # of the metric that is judged; None: its name tells
+    threshold: float | None = None  # judge each variant against this score
     alpha: float = ALPHA
-
-    def told(self, name: str, first: bool) -> bool | None:
-        """Whether more is better, as the user says."""
-        said = [
-            more
-            for more, given in ((False, self.lower_is_better), (True, self.higher_is_better))
-            if (first if isinstance(given, bool) and given else name in (given or ()))
-        ]
-        if len(said) > 1:
-            raise BadInput(f"{name or 'the value'} cannot be both better when lower and better when higher")
-        return said[0] if said else None
 
 
 def judge_results(results: Results, asked: Asked, *, name: str | None = None) -> Verdict:
@@ -81,11 +68,6 @@ def judge_results(results: Results, asked: Asked, *, name: str | None = None) ->
         known = ", ".join(variants)
         raise BadInput(f"no variant is called {chosen!r}{did_you_mean(chosen, variants)}", f"there are: {known}")
     metrics = [str(metric or "") for metric in rows["metric"].values]
-    for each in [*as_names(asked.lower_is_better), *as_names(asked.higher_is_better)]:
-        if each not in [*metrics, *rows["column"].values]:
-            raise BadInput(
-                f"no metric is called {each!r}{did_you_mean(each, metrics)}", f"there are: {listed(metrics)}"
-            )
     one = not runs and single(rows)
     question = Question.NEW_RUNS_SAME_ITEMS if runs else Question.CHECKPOINTS if one else Question.NEW_RUNS
     seeds = dict.fromkeys(rows["seed"].values, 0) if one else numbered_seeds(rows["seed"].values)
@@ -131,10 +113,6 @@ def judge_results(results: Results, asked: Asked, *, name: str | None = None) ->
     return replace(verdict, sentences=(*answers, *first, *further, *limits), results=files)
 
 
-def as_names(given: bool | Sequence[str]) -> Sequence[str]:
-    return () if isinstance(given, bool) else given
-
-
 def wanted_metrics(rows: Rows, wanted: Sequence[str]) -> Rows:
     """Only these, the first of them first."""
     there = [str(metric or "") for metric in rows["metric"].values]
@@ -169,8 +147,7 @@ def metric_of(rows: Rows, name: str, asked: Asked, first: bool) -> Metric:
     if len(said) > 1:
         raise BadInput(f"higher_is_better is both true and false for {name or 'the value'}", "say it alike in all rows")
     title, values = name or rows["column"].values[0] or "", rows.numbers["value"]
-    by_user = asked.told(title, first)
-    higher = said.pop() if said else by_user
+    higher = said.pop() if said else asked.higher_is_better if first else None
     if "item" in rows.texts:
         outside = (values < 0) | (values > 1)
         shares = not (outside | (values > 0) & (values < 1)).any()
