@@ -29,8 +29,7 @@ LIMITS = {
 
 # what is still above its limit: no more than this, and less with every change that lowers it
 NOT_YET = {
-    "lines of Python in the package": 36_103,
-    "Python files in the package": 181,
+    "lines of Python in the package": 35_807,
 }
 
 
