@@ -148,8 +148,12 @@ def percent_change(ratio: float | None) -> str:
     return MISSING if ratio is None else f"{100 * (ratio - 1):+.1f}%"
 
 
+def number_text(value: float | None, form: str = ".1f") -> str:
+    return MISSING if value is None else f"{value:{form}}"
+
+
 def percent(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.1%}"
+    return number_text(value, ".1%")
 
 
 def confusion_table(

@@ -452,16 +452,11 @@ def surprisal(
     call: Call,
     record: RecordFolder,
     file: TextFile = None,
-    table: Annotated[
-        bool | None, Option("--table/--no-table", help="One row per token.", show_default="with a single sentence")
-    ] = None,
     plugins: With = None,
     json: Annotated[bool, Option("--json", help="One JSON line per sentence, and one for the set.")] = False,
 ) -> None:
     given = read_texts(call.given.get("texts"), file)
     run = api.load(record, "lm", plugins=plugins or [])
-    from fairtrial.report.render import render
-
     result = run.surprisal(given)
     if json:
         for text in result.texts:
@@ -469,7 +464,7 @@ def surprisal(
             print(dumps(row | {"tokens": [asdict(token) for token in text.tokens]}))
         print(dumps({"set": asdict(result.totals), "notices": result.notices, "counting": result.counting}))
         return
-    print(render(result.describe(table), "terminal"))
+    print(result)
 
 
 @command(

@@ -31,7 +31,7 @@ from fairtrial.description import (
     row,
 )
 from fairtrial.errors import BadInput
-from fairtrial.formatting import bracket
+from fairtrial.formatting import bracket, number_text
 from fairtrial.inspection.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.model.network import LanguageModel
 from fairtrial.progress import report_share, status
@@ -120,23 +120,23 @@ class Surprisal(Result):
     notices: tuple[str, ...]
     counting: str  # how the beginning and the end of a text are counted
 
-    def describe(self, tokens: bool | None = None) -> Description:
-        """Its texts. `tokens`: a row for each token; without it, where there is a single text."""
-        tables = [] if len(self.texts) == 1 else [self._texts_table()]
-        if len(self.texts) == 1 if tokens is None else tokens:
-            tables += [self._tokens_table(text) for text in self.texts]
+    def describe(self) -> Description:
+        """A row for each text; of a single one a row for each token."""
+        single = len(self.texts) == 1
+        tables = [self._tokens_table(self.texts[0]) if single else self._texts_table()]
         sentences = [f"Perplexity is exp(nats per token); {self.counting}.", *self.notices]
-        if len(self.texts) == 1:
+        if single:
             (text,) = self.texts
             sentences.insert(0, f"{text.shown}, {text.counted} tokens counted, {text.nll:.2f} nats: {text.text}")
         return Description(sentences, tables, charts=[text.shaded for text in self.texts[:MAX_SHOWN]])
 
     def _texts_table(self) -> Table:
         rows = [
-            row(text.text[:80], number(text.perplexity, ",.1f"), text.counted, f"{text.nll:.2f}") for text in self.texts
+            row(text.text[:80], number_text(text.perplexity, ",.1f"), text.counted, f"{text.nll:.2f}")
+            for text in self.texts
         ]
         totals = self.totals
-        weighted, mean = (number(value, ",.1f") for value in (totals.token_weighted, totals.mean_of_sentences))
+        weighted, mean = (number_text(value, ",.1f") for value in (totals.token_weighted, totals.mean_of_sentences))
         note = (
             f"{totals.sentences} sentences, {totals.tokens:,} tokens counted: token-weighted perplexity {weighted}"
             f" (exp of all nats / all tokens), mean of the sentences' perplexities {mean} (each has equal weight)."
@@ -147,16 +147,16 @@ class Surprisal(Result):
         rows = [
             row(
                 each.word + (f" (unknown: {each.written.strip()})" if each.unknown else ""),
-                number(each.nll, ".3f"),
+                number_text(each.nll, ".3f"),
                 MISSING if each.nll is None else probability_text(math.exp(-each.nll)),
-                number(each.rank, ","),
+                number_text(each.rank, ","),
                 each.guess or "no context",
-                number(each.guess_share, ".1%"),
+                number_text(each.guess_share, ".1%"),
             )
             for each in text.tokens
         ]
         columns = ("token", "nats", "probability", "rank", "most probable", "its probability")
-        return Table("" if len(self.texts) == 1 else text.text[:80], columns, tuple(rows))
+        return Table("", columns, tuple(rows))
 
     def rows(self) -> list[dict[str, object]]:
         """One for each token."""
@@ -170,10 +170,6 @@ class Surprisal(Result):
 
 def probability_text(share: float) -> str:
     return f"{share:.3%}" if share >= 0.00001 else "< 0.001%"
-
-
-def number(value: float | None, form: str) -> str:
-    return MISSING if value is None else format(value, form)
 
 
 def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress) -> Surprisal:

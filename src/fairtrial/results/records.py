@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fairtrial.description import (
-    MISSING,
     Cell,
     Curve,
     Description,
@@ -32,6 +31,8 @@ from fairtrial.formatting import (
     format_parts,
     format_time,
     is_number,
+    number_text,
+    percent,
     strides_note,
     vocabulary_of,
 )
@@ -496,7 +497,7 @@ def score_table(result: TrialResult, baseline: BaselineScores | None = None) -> 
         note += " Clean items do not occur in the training set."
     if metric == "perplexity":
         strided = {scored: score.full_context for scored, score in scores.items() if score.full_context is not None}
-        windows = ", ".join(f"{scored} {_digits(score.window_perplexity)}" for scored, score in scores.items())
+        windows = ", ".join(f"{scored} {number_text(score.window_perplexity)}" for scored, score in scores.items())
         note += (
             f" {OTHER_VOCABULARIES} In non-overlapping windows, as curves have it: {windows}.{strides_note(strided)}"
         )
@@ -510,29 +511,23 @@ def score_table(result: TrialResult, baseline: BaselineScores | None = None) -> 
 def _score_row(name: str, score: Metrics, baseline: Metrics | None) -> tuple[Cell, ...]:
     """In the order of COLUMNS; a subset of a test set has fewer figures."""
     first, *others = _score_cells(score)
-    return row(name, first, _first_figure(baseline) if baseline else MISSING, *others)
-
-
-def _first_figure(score: Metrics) -> str:
-    return f"{score.accuracy:.1%}" if score.accuracy is not None else _digits(score.perplexity)
-
-
-def _digits(value: float | None, form: str = ".1f") -> str:
-    return MISSING if value is None else f"{value:{form}}"
+    theirs = baseline or Metrics()
+    figure = number_text(theirs.perplexity) if theirs.accuracy is None else percent(theirs.accuracy)
+    return row(name, first, figure, *others)
 
 
 def _score_cells(score: Metrics) -> tuple[str | int, ...]:
     if score.accuracy is not None:
         # majority: of always guessing the most frequent class
         majority = max(map(sum, score.confusion)) / (score.items or 1) if score.confusion else None
-        return accuracy_text(score), _digits(score.macro_f1, ".1%"), _digits(majority, ".1%"), score.items or 0
+        return accuracy_text(score), percent(score.macro_f1), percent(majority), score.items or 0
     if score.masked_perplexity is not None:
         return f"{score.masked_perplexity:.1f}{bracket(score.interval)}", score.tokens or 0
     return (
-        f"{_digits(score.perplexity)}{bracket(score.interval)}",
-        _digits(score.bits_per_byte, ".3f"),
-        _digits(score.perplexity_without_unknown),
-        _digits(score.unknown_share, ".1%"),
+        f"{number_text(score.perplexity)}{bracket(score.interval)}",
+        number_text(score.bits_per_byte, ".3f"),
+        number_text(score.perplexity_without_unknown),
+        percent(score.unknown_share),
         score.tokens or 0,
     )
 

@@ -18,7 +18,6 @@ from fairtrial.record import RESULT, Record
 from fairtrial.results.records import plan_lines
 from fairtrial.results.values import Verdict
 from fairtrial.stored import (
-    DataAudits,
     ParameterRows,
     PlanSummary,
     StoredPlan,
@@ -113,10 +112,6 @@ class StudyFiles:
     @cached_property
     def plan(self) -> StoredPlan:
         return self.read("plan.json", StoredPlan) or StoredPlan()
-
-    @cached_property
-    def data_audits(self) -> DataAudits:
-        return self.read("contamination.json", DataAudits) or {}
 
     @cached_property
     def parameters(self) -> ParameterRows:
