@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from fairtrial.engines.job import Job
+from fairtrial.engines import Job
 from fairtrial.engines.processes import Processes
 from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
 

@@ -82,7 +82,6 @@ class StudyOptions:
     """How a study is planned and where its trials run.
 
     Args:
-        match: Judge variants at the baseline's number of parameters, too: parameters.
         budget: Wall-clock time, such as 20m: chooses the number of seeds.
         endpoint: The test set that decides. Default: the mean of all.
         until_clear: Interim looks at 5, 10 and 20 seeds, until the verdict is clear.
@@ -98,7 +97,6 @@ class StudyOptions:
     False
     """
 
-    match: str | None = None
     budget: str | None = None
     endpoint: str | None = None
     until_clear: bool = False
@@ -350,7 +348,7 @@ def study(
     >>> ft.study(finished.folder, quiet=True).verdict.comparisons[0].seeds  # nothing is trained twice
     5
     """
-    from fairtrial.engines.job import open_engine
+    from fairtrial.engines import open_engine
     from fairtrial.formatting import read_time
     from fairtrial.results.study import Study
     from fairtrial.results.values import Rule
@@ -390,7 +388,6 @@ def study(
         duration=duration_of(steps, epochs),
         overrides={full_name(name): plain_value(value) for name, value in fields.items()},
         plugins=[Path(path) for path in plugins],
-        match=options.match,
         endpoint=options.endpoint,
     )
     if rule == Rule.UNTIL_CLEAR and (seeds is not None or options.budget):

@@ -212,12 +212,6 @@ def _task(old: Plain, name: str, baseline: object) -> Plain:
         new["search"] = _taken(search, "tries", "trials", "seconds") | {
             "variants": {key: _taken(each, "best", "tries", "validation") for key, each in choices.items()}
         }
-    if match := _inside(old, "match"):
-        matched = {
-            key: {"before": 0.0} | _taken(each, *("before", "after", "field", "value"), variant="twin", original="from")
-            for key, each in _named(match, "variants").items()
-        }
-        new["match"] = {"budget": ""} | _taken(match, "budget", "spent") | {"variants": matched}
     if untuned := _inside(old, "untuned"):
         given = rows("comparisons", margin, untuned)
         new["untuned"] = {"comparisons": given, "scores": _scores(_named(untuned, "scores"))}

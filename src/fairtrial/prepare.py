@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtrial.data.corpus import Corpus, Document, Splits
+from fairtrial.data.corpus import (
+    Corpus,
+    Document,
+    Splits,
+    fitting_tokens,
+    item_groups,
+    kind_in_use,
+    shape_documents,
+    split,
+)
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.sotu import check_presidents
-from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shape_documents, split
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput

@@ -482,22 +482,8 @@ def read_settings(settings: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise BadInput(f"--set {setting!r} has no '='", "write it as --set shape.heads=4")
         name = full_name(name)
-        changes[name] = parse_value(text, field_kind(name))
+        changes[name] = parse_value(text, recipe_fields()[name])
     return changes
-
-
-def field_kind(name: str) -> Any:
-    """The type of the field with this dotted name; refused where a recipe has none."""
-    *sections, last = name.split(".")
-    kinds: Any = Recipe
-    for section in sections:
-        kinds = _find_field(kinds, section, name)
-        if not _is_section(kinds):
-            raise BadInput(f"{name!r}: {section!r} has no fields")
-    kind = _find_field(kinds, last, name)
-    if _is_section(kind):
-        raise BadInput(f"{name!r} is a table", f"set one of its fields, such as {name}.{fields(kind)[0].name}")
-    return kind
 
 
 def with_changes(recipe: Recipe, *changes: Mapping[str, Any]) -> Recipe:
@@ -509,8 +495,8 @@ def with_changes(recipe: Recipe, *changes: Mapping[str, Any]) -> Recipe:
     table = to_table(recipe)
     for name, value in ((name, value) for each in changes for name, value in with_duration(each).items()):
         name = full_name(name)
-        kind, (*sections, last) = field_kind(name), name.split(".")
-        inner = table[sections[0]] if sections else table
+        kind, (section, _, last) = recipe_fields()[name], name.rpartition(".")
+        inner = table[section] if section else table
         value = plain_value(value)
         if name == "parts" and not isinstance(value, list) and "," not in str(value).partition(":")[0]:
             value = [value]  # one part, with or without options
@@ -528,20 +514,27 @@ def with_duration(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def full_name(name: str) -> str:
-    """`heads` -> `shape.heads`; a name that two tables have is refused."""
-    known = field_hints(Recipe)
-    if name == "data":
-        return "data.source"
-    if "." in name or name in known:
+    """`heads` -> `shape.heads`; a name that no field has, or that two have, is refused."""
+    known = recipe_fields()
+    name = "data.source" if name == "data" else name
+    if name in known:
         return name
-    inside = inner_fields()
-    found = inside.get(name, [])
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise BadInput(f"{name!r} may be {' or '.join(found)}", f'write it as **{{"{found[0]}": ...}}')
-    every = [*known, *inside, "steps", "epochs"]
-    raise BadInput(f"a recipe has no field {name!r}{did_you_mean(name, every)}")
+    meant = [each for each in known if each.endswith(f".{name}")]
+    if len(meant) > 1:
+        raise BadInput(f"{name!r} may be {' or '.join(meant)}", f'write it as **{{"{meant[0]}": ...}}')
+    if not meant:
+        raise unknown_field(name)
+    return meant[0]
+
+
+def unknown_field(name: str) -> BadInput:
+    """`width` and `haeds` are probably `shape.width` and `shape.heads`."""
+    if inside := [each for each in recipe_fields() if each.startswith(f"{name}.")]:
+        return BadInput(f"{name!r} is a table", f"set one of its fields, such as {inside[0]}")
+    full = {each.rpartition(".")[2]: each for each in recipe_fields()} | {"steps": "steps", "epochs": "epochs"}
+    close = get_close_matches(name.rpartition(".")[2], [*full, *field_hints(Recipe)], n=1, cutoff=0.5)
+    meant = f"; did you mean {full.get(close[0], close[0])!r}?" if close else ""
+    return BadInput(f"a recipe has no field {name!r}{meant}", f"it has: {', '.join(field_hints(Recipe))}")
 
 
 def plain_value(value: Any) -> Any:
@@ -637,24 +630,15 @@ def field_hints(kind: type) -> dict[str, tuple[Any, str]]:
     return {name: get_args(hint) if get_origin(hint) is Annotated else (hint, "") for name, hint in hints.items()}
 
 
-def _find_field(kind: Any, name: str, whole: str) -> Any:
-    known = field_hints(kind)
-    if name in known:
-        return known[name][0]
-    inside = inner_fields() if kind is Recipe else {}
-    close = get_close_matches(name, inside, n=1, cutoff=0.7)  # `width` is `shape.width`
-    if close and not get_close_matches(name, known, n=1, cutoff=0.7):
-        meant = " or ".join(repr(each) for each in inside[close[0]])
-        raise BadInput(f"a recipe has no field {whole!r}; did you mean {meant}?")
-    raise BadInput(f"a recipe has no field {whole!r}{did_you_mean(name, list(known))}")
-
-
-def inner_fields() -> dict[str, list[str]]:
-    """Name of a field in a table -> its dotted names: `width` -> `shape.width`."""
-    found: dict[str, list[str]] = {}
-    for section, (kind, _) in field_hints(Recipe).items():
-        for name in field_hints(kind) if _is_section(kind) else ():
-            found.setdefault(name, []).append(f"{section}.{name}")
+@cache
+def recipe_fields() -> dict[str, Any]:
+    """The type of each field by its dotted name."""
+    found: dict[str, Any] = {}
+    for name, (kind, _) in field_hints(Recipe).items():
+        if _is_section(kind):
+            found |= {f"{name}.{inner}": each for inner, (each, _) in field_hints(kind).items()}
+        else:
+            found[name] = kind
     return found
 
 
@@ -672,9 +656,10 @@ def _value(kind: Any, value: Any, name: str) -> Any:
     if _is_section(kind):
         if not isinstance(value, dict):
             raise BadInput(f"{name} must be a table")
-        prefix = f"{name}." if name else ""
-        found = {key: _value(_find_field(kind, key, prefix + key), inner, prefix + key) for key, inner in value.items()}
-        return kind(**found)
+        prefix, hints = f"{name}." if name else "", field_hints(kind)
+        if unknown := [key for key in value if key not in hints]:
+            raise unknown_field(prefix + unknown[0])
+        return kind(**{key: _value(hints[key][0], inner, prefix + key) for key, inner in value.items()})
     if kind is Duration:
         try:
             return Duration.read(value)

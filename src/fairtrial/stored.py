@@ -291,7 +291,7 @@ class Calibration:
     steps: Positive
     steps_per_epoch: Positive
     parameters: Count
-    unit_parameters: Count = 0  # what one more unit of the feed-forward layers adds
+    unit_parameters: Count = 0  # of version 0.2
     flops_per_step: Count
     memory_mb: float = 0.0
     rows: tuple[ParameterRow, ...] = ()

@@ -16,7 +16,7 @@ from api_data import SMALL, reviews_of
 
 import fairtrial as ft
 from fairtrial import progress
-from fairtrial.engines.job import Job
+from fairtrial.engines import Job
 from fairtrial.engines.processes import start
 from fairtrial.errors import FairtrialWarning
 from fairtrial.events import Estimated, Event, JobStarted, JobStepped, Notice, StudyPlanned, TrialsStarted

@@ -68,7 +68,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[s
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every kind of page, made by our own commands of data and recipes in which every name is a payload."""
-    from fairtrial.engines.job import InProcess
+    from fairtrial.engines import InProcess
     from fairtrial.inspection.heads import Target, look, write_look
     from fairtrial.record import Listed
     from fairtrial.report.page import result_page, write_study_page

@@ -45,7 +45,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def studies(tmp_path_factory: pytest.TempPathFactory, course: Path) -> Callable[[str], Path]:
     """A finished study of two variants and two seeds, `plain` or with a `search`. Audits prove determinism in this
     process."""
-    from fairtrial.engines.job import InProcess
+    from fairtrial.engines import InProcess
     from fairtrial.study.run import run_study
     from fairtrial.study.tables import study_from
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+import fairtrial.engines as job
 from fairtrial import __version__
 from fairtrial.cli.declare import Command
 from fairtrial.cli.main import COMMANDS, GROUPS, SECTIONS
-from fairtrial.engines import job
 from fairtrial.events import Ended, event_json
 from fairtrial.recipe import built_in_recipe, recipe_from
 from fairtrial.record import Record

@@ -14,10 +14,10 @@ from typing import Any
 from unittest import mock
 
 import fairtrial as ft
+import fairtrial.engines as job
 from course_text import write_course
 from fairtrial import recipe
 from fairtrial.data import sotu
-from fairtrial.engines import job
 from forked import auditing_here, leaving_plugins
 from tiny import TINY
 

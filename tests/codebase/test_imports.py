@@ -33,9 +33,7 @@ MAY_IMPORT = {
     "statistics": {"errors", "statistics", "results.values", "results.sentences"},
     "description": {"errors", "typed", "report.render", "report.plots"},
     "formatting": {"errors", "description", "recipe"},
-    "results": VALUES
-    | SHOWN
-    | {"legacy", "results", "statistics", "report", "run", "api", "data.tables", "data.lines"},
+    "results": VALUES | SHOWN | {"legacy", "results", "statistics", "report", "run", "api", "data.tables"},
     "training": PLAIN | {"disk", "stored", "data", "model", "parts", "statistics", "training"},
     "loggers": PLAIN,
     "report": VALUES | SHOWN | {"report", "results", "statistics"},
@@ -153,9 +151,9 @@ def test_the_import_rule_can_fail(tmp_path: Path) -> None:
     bad.write_text("from fairtrial import puzzles\n")
     assert refused("study.run", bad) == refused("inspection.heads", bad) == {"puzzles"}
     bad.write_text(
-        "from fairtrial.study import Study, plan\nfrom fairtrial.data.lines import read_lines\nimport fairtrial.parts\n"
+        "from fairtrial.study import Study, plan\nfrom fairtrial.data.tables import Table\nimport fairtrial.parts\n"
     )
-    assert refused("puzzles.solve", bad) == {"study.plan", "data.lines"}
+    assert refused("puzzles.solve", bad) == {"study.plan", "data.tables"}
 
 
 def test_packages_that_know_no_model_import_no_torch() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.data.corpus import Corpus, Document
-from fairtrial.data.probe_tasks import PROBES
-from fairtrial.data.readers import read
+from fairtrial.data.readers import PROBES, read
 from fairtrial.errors import BadInput
 from fairtrial.prepare import prepare
 from fairtrial.recipe import Data, Recipe

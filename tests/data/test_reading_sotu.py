@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.data.corpus import Document
+from fairtrial.data.corpus import Document, split
 from fairtrial.data.readers import read
 from fairtrial.data.sotu import _folder
-from fairtrial.data.splits import split
 from fairtrial.data.words import count_words, normalised, sentences, without_stage_directions
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairtrial.data.corpus import Corpus, Document
+from fairtrial.data.corpus import Corpus, Document, fitting_tokens, shape_documents
 from fairtrial.data.readers import read
-from fairtrial.data.splits import fitting_tokens, shape_documents
 from fairtrial.recipe import Data, Tokens
 
 NOVEL = "It was a dark night. Mr. Smith had\nlost his hat.\n\nNobody spoke! Then the\nclock struck."

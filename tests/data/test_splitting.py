@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.data.corpus import Corpus, Document
+from fairtrial.data.corpus import Corpus, Document, TextIndex, split
 from fairtrial.data.duplicates import find_duplicates
-from fairtrial.data.splits import TextIndex, split
 from fairtrial.data.words import normalised
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
@@ -122,7 +121,7 @@ def test_a_group_that_would_leave_the_share_further_off_is_not_taken(monkeypatch
     mixed = [Document(f"mixed {at}", label="b" if at else "a", group="mixed") for at in range(25)]
     corpus = Corpus(train=(*labelled({"a": 69, "b": 76}), *speech, *mixed))
     for seed in range(20):
-        monkeypatch.setattr("fairtrial.data.splits.TEST_SEED", seed)
+        monkeypatch.setattr("fairtrial.data.corpus.TEST_SEED", seed)
         splits = split(corpus, Data(test=0.1, validation=0), seed=0)
         assert Counter(document.label for document in splits.tests["test"]) == {"a": 10, "b": 10}
 

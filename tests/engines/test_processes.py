@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.job import Ending, Engine, InProcess, Job, JobResult
+from fairtrial.engines import Ending, Engine, InProcess, Job, JobResult
 from fairtrial.engines.processes import Processes, usable_cores
 from fairtrial.errors import Busy, Interrupted
 from fairtrial.events import JobEvent, JobNotice, JobStepped
@@ -201,7 +201,7 @@ def children() -> list[Any]:
 
 ORPHAN = """
 import json, os, sys
-from fairtrial.engines.job import Job
+from fairtrial.engines import Job
 from fairtrial.engines.processes import Processes
 job, preload = Job(**json.loads(sys.argv[1])), sys.argv[2:]
 stop = lambda: "STOP_FILE" in os.environ and os.path.exists(os.environ["STOP_FILE"])

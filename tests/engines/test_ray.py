@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.job import Job
+from fairtrial.engines import Job
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
 from fairtrial.events import JobDone, JobFailed, JobStarted, JobStepped, StudyEvent
@@ -102,7 +102,7 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
         assert not (there / "checkpoints").exists()
 
 
-def test_trials_share_gpus_and_data_travel_once(course_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_share_gpus(course_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster says itself what it has: on this one nothing needs a real GPU."""
     from fairtrial.engines.ray import Ray
 
@@ -121,11 +121,5 @@ def test_trials_share_gpus_and_data_travel_once(course_folder: Path, monkeypatch
         engine, trial = Ray(), Job(("lm", "x", "0"), "trial", text)
         assert [engine._gpus_of(replace(trial, **each)) for each in ({}, {"recipe": on_gpu})] == [0, 1]
         assert Ray(gpus=0.25)._gpus_of(trial) == 0.25
-        first, again = engine._inputs_of(trial), engine._inputs_of(replace(trial, seed=1))
-        assert first == again
-        assert len(engine.stored) == 1
-        with (course_folder / "train_LM.txt").open("a") as file:
-            file.write("One more .\n")
-        assert engine._inputs_of(trial) != first, "changed data travel again"
     finally:
         ray.shutdown()

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtrial.legacy import UNLEARNED
 from fairtrial.results.study import from_json
-from fairtrial.results.values import Comparison, MatchSummary, Scores, TaskVerdict, Verdict, VerdictKind
+from fairtrial.results.values import Comparison, Scores, TaskVerdict, Verdict, VerdictKind
 
 # What a verdict no longer holds: the audit of the data (it is in contamination.json), scores of single tries (in
 # search.json), seeds that would detect what was observed (power after the fact), remarks and reasons (sentences). And
@@ -26,6 +26,7 @@ GONE = re.compile(
     r"|.*findings/T1 [^/]*/value$|passports\|.*/value$|trials/.*/passport\.json$"  # on one's own text since 0.3
     r"|.*findings/(M5|M7s) |json/\d+/findings/(M3|M7|F1|L1) [^/]*/value$"  # of random batches since 0.3
     r"|json/\d+/(flops/rows/|sees$|tests/[^/]+/telling/)"  # FLOPs by component, reach of a context, influential words
+    r"|(verdict\.json|json/0)/tasks/[^/]+/match/"  # a variant with its own shape.hidden says the same
     r"|look/drawn/\d+/checks/"  # those are of the leak audit
     r"|json/\d+/(gradient_times_input|repetition_penalty)|json/\d+/tests/[^/]+/calibration/(bins|worst_error)"
     r"|json/\d+/tests/[^/]+/mistakes/\d+/log_odds"
@@ -74,14 +75,8 @@ def old_task(task: TaskVerdict) -> dict[str, Any]:
         "failures": [asdict(each) for each in task.failures],
         "search": task.search and asdict(task.search),
         "best_of": task.best_of and asdict(task.best_of),
-        "match": task.match and old_match(task.match),
         "higher_is_better": task.metric.higher_is_better,
     }
-
-
-def old_match(match: MatchSummary) -> dict[str, Any]:
-    rows = {name: asdict(each) for name, each in match.variants.items()}
-    return {"spent": match.spent, "variants": {name: row | {"from": row["original"]} for name, row in rows.items()}}
 
 
 def old_scores(scores: Scores) -> dict[str, Any]:

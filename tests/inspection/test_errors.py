@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtrial.data.corpus import Corpus, Document, Splits
-from fairtrial.data.splits import TextIndex
+from fairtrial.data.corpus import Corpus, Document, Splits, TextIndex
 from fairtrial.data.tokenizer import fit
 from fairtrial.errors import BadInput
 from fairtrial.inspection.classifier import (

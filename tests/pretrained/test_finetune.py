@@ -12,7 +12,7 @@ import torch
 from checkpoints import write_checkpoint
 from safetensors.torch import load_file
 
-from fairtrial.engines.job import InProcess
+from fairtrial.engines import InProcess
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.events import StudyEvent
 from fairtrial.pretrained.checkpoint import read_checkpoint

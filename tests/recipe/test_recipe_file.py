@@ -75,7 +75,7 @@ def test_every_written_line_says_what_it_is() -> None:
     ("text", "said"),
     [
         ("tsak = 'lm'", "a recipe has no field 'tsak'; did you mean 'task'?"),
-        ("[shape]\nhaeds = 2", "a recipe has no field 'shape.haeds'; did you mean 'heads'?"),
+        ("[shape]\nhaeds = 2", "a recipe has no field 'shape.haeds'; did you mean 'shape.heads'?"),
         ("[shpe]\nheads = 2", "a recipe has no field 'shpe'; did you mean 'shape'?"),
         ("shape = 3", "shape must be a table"),
         ("[shape]\nheads = 'two'", "shape.heads = 'two' must be a whole number"),
@@ -157,11 +157,11 @@ def test_later_settings_win_and_others_stay() -> None:
 @cases(
     ("setting", "said"),
     [
-        ("shape.haeds=4", "'shape.haeds'; did you mean 'heads'"),
-        ("shap.heads=4", "'shap.heads'; did you mean 'shape'"),
+        ("shape.haeds=4", "'shape.haeds'; did you mean 'shape.heads'"),
+        ("shap.heads=4", "'shap.heads'; did you mean 'shape.heads'"),
         ("shape.heads", "has no '='"),
         ("shape=4", "'shape' is a table"),
-        ("name.first=x", "'name' has no fields"),
+        ("name.first=x", "a recipe has no field 'name.first'"),
         ("shape.heads=two", "'two' must be a whole number"),
         ("training.duration=5", "training.duration: 5 is not a duration"),
         ("data.presidents=[1]", "must be text"),

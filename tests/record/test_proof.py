@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import fairtrial as ft
-from fairtrial.engines.job import InProcess
+from fairtrial.engines import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.study.run import run_study

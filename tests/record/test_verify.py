@@ -169,7 +169,7 @@ def test_many_submissions_give_one_table(finished_records: dict[str, Path], copy
 
 @pytest.mark.usefixtures("audits_here")
 def test_a_studys_verdict_and_trials_are_judged_again(tiny_recipe: Call, tmp_path: Path) -> None:
-    from fairtrial.engines.job import InProcess
+    from fairtrial.engines import InProcess
     from fairtrial.recipe import write_recipe
     from fairtrial.study.run import run_study
     from fairtrial.study.tables import study_from

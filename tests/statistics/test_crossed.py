@@ -176,7 +176,7 @@ def test_clustered_items_give_wider_intervals_than_items_taken_as_independent() 
 
 def test_running_text_is_cut_into_blocks_of_neighbours() -> None:
     pytest.importorskip("tokenizers", reason="reading text needs fairtrial[train]")
-    from fairtrial.data.splits import contiguous_blocks
+    from fairtrial.data.corpus import contiguous_blocks
 
     blocks = contiguous_blocks(np.full(100, 20), length=32)
     sizes = np.bincount(blocks) * 20

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.job import InProcess
+from fairtrial.engines import InProcess
 from fairtrial.events import StudyEvent, study_event_json
 from fairtrial.study.design import Study
 from fairtrial.study.run import Options, run_study

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial.engines.job import InProcess
+from fairtrial.engines import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import list_records
 from fairtrial.report.page import result_page

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.job import InProcess
+from fairtrial.engines import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.events import Scored
 from fairtrial.record import Record

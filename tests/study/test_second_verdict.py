@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engines.job import InProcess
+from fairtrial.engines import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.results.records import plan_lines
 from fairtrial.results.study import StudyFiles

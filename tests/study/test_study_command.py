@@ -43,7 +43,7 @@ def test_an_option_may_take_several_words() -> None:
         (["--budget", "soon"], "is not a time"),
         (["--until-clear", "--seeds", "7"], "takes no --seeds"),
         (["--steps", "3", "--epochs", "2"], "exclude each other"),
-        (["--set", "shape.heds=3"], "did you mean 'heads'"),
+        (["--set", "shape.heds=3"], "did you mean 'shape.heads'"),
         (["--set", "task=lm"], "--task"),
         (["--data", "nowhere/"], "nowhere"),
         (["--with", "absent.py", "--variants", "learned", "absent"], "absent.py"),

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from fairtrial.cli.screen import plan_lines
-from fairtrial.engines.job import InProcess
+from fairtrial.engines import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.events import JobStarted, StudyEvent

@@ -19,7 +19,7 @@ from fairtrial.audit import subject as subject_module
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import plan_of_recipe, subject_of
 from fairtrial.data.batches import Batch
-from fairtrial.engines.job import InProcess
+from fairtrial.engines import InProcess
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.finding import NOT_ASKED, PASS
 from fairtrial.model.layers import dropouts_of, seed_dropout

@@ -14,7 +14,7 @@ import pytest
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.data.tokenizer import fit
-from fairtrial.engines.job import Job
+from fairtrial.engines import Job
 from fairtrial.errors import Interrupted
 from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.recipe import Recipe, built_in_recipe, with_settings, write_recipe

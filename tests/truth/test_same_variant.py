@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtrial.engines.job import Job
+from fairtrial.engines import Job
 from fairtrial.engines.processes import Processes
 from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
 from fairtrial.record import Record

@@ -282,7 +282,7 @@ def read_texts(texts: Sequence[str] | None, file: Path | None) -> list[str]:
         if not text.strip():
             raise BadInput(f"text {number} is empty", 'give a sentence in quotes: "My fellow Americans"')
     if file is not None:
-        from fairtrial.data.lines import read_lines, require_file
+        from fairtrial.data.tables import read_lines, require_file
 
         require_file(file)
         lines = [line for _, line in read_lines(file).numbered() if line.strip()]

@@ -1,5 +1,5 @@
 """Text: reading, splitting, tokenizers, batches. No model, no torch."""
 
-from fairtrial.data.lines import read_lines
+from fairtrial.data.tables import read_lines
 
 __all__ = ["read_lines"]

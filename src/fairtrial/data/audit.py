@@ -11,11 +11,10 @@ from statistics import median
 import numpy as np
 from scipy.stats import binom
 
-from fairtrial.data.corpus import Document, Splits
+from fairtrial.data.corpus import Document, Splits, conflicts, text_key_of
 from fairtrial.data.duplicates import CLEAN, EXACT, LEAST_WORDS, NEAR, Duplicates, find_duplicates, words
 from fairtrial.data.probes import EFFECT, probe_columns, probe_labels
 from fairtrial.data.resemblance import find_resembling
-from fairtrial.data.splits import conflicts, text_key_of
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import text_key
 from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from fairtrial.data.corpus import Corpus, Document, Documents
+from fairtrial.data.corpus import Corpus, Document, Documents, into_sentences
 from fairtrial.data.duplicates import CLEAN, EXACT, find_duplicates
 from fairtrial.data.readers import find_format, read
-from fairtrial.data.splits import into_sentences
 from fairtrial.disk import disk_errors, preparing, sweep_lock, whole_folder, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data

@@ -10,8 +10,17 @@ from itertools import chain
 from pathlib import Path
 
 from fairtrial.data.corpus import Corpus, Document, corpus_of
-from fairtrial.data.lines import SPLIT_NAMES, entries, hashes, source_files, suffix_of
-from fairtrial.data.tables import JSON_LINES, SUFFIXES, Table, read_table
+from fairtrial.data.tables import (
+    JSON_LINES,
+    SPLIT_NAMES,
+    SUFFIXES,
+    Table,
+    entries,
+    hashes,
+    read_table,
+    source_files,
+    suffix_of,
+)
 from fairtrial.errors import BadInput
 from fairtrial.recipe import FOLDER_NAME, Data
 from fairtrial.registry import did_you_mean

@@ -4,15 +4,24 @@ formats. Every mistake in the data is a BadInput with file and line."""
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 
+import numpy as np
+
 from fairtrial import recipe
 from fairtrial.data.columns import JSON_SUFFIXES, TABLE_SUFFIXES, names_columns, read_columns, texts_of
-from fairtrial.data.corpus import Corpus, Document, Documents, corpus_of
-from fairtrial.data.lines import (
+from fairtrial.data.corpus import TEST_SEED, Corpus, Document, Documents, corpus_of
+from fairtrial.data.probe_tasks.brackets import brackets
+from fairtrial.data.probe_tasks.counting import counting
+from fairtrial.data.probe_tasks.induction import induction
+from fairtrial.data.probe_tasks.order import read_order
+from fairtrial.data.probe_tasks.recall import recall
+from fairtrial.data.sotu import read_sotu
+from fairtrial.data.tables import (
     Sources,
     TextFile,
     by_split,
@@ -23,12 +32,11 @@ from fairtrial.data.lines import (
     source_files,
     split_files,
     suffix_of,
+    text_table,
 )
-from fairtrial.data.probe_tasks import PROBES
-from fairtrial.data.sotu import read_sotu
-from fairtrial.data.tables import text_table
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
+from fairtrial.rng import generator_for
 
 TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_"
 SPEAKERS = {"0": "Obama", "1": "W. Bush", "2": "H. W. Bush"}  # the course's labels
@@ -244,6 +252,41 @@ def paragraphs(file: TextFile) -> Documents:
     texts = ["\n".join(line.rstrip() for _, line in block).strip() for block in blocks]
     return tuple(Document(text, location=file.location(block[0][0])) for text, block in zip(texts, blocks, strict=True))
 
+
+# probes: tasks with exact answers that need what attention and positions are for, one file in `probe_tasks/` each
+
+Item = tuple[list[str], str]  # words, the right answer
+Generate = Callable[[np.random.Generator, bool], Item]  # `True`: longer than any text of training
+
+TRAINING, TESTED = 20_000, 600  # items
+
+
+def synthetic(generate: Generate, name: str, data: recipe.Data) -> Corpus:
+    """Texts with one right answer each, which follows from their order or content. `inside` has the lengths of
+    training, `beyond` longer texts. All trials of a study share the items."""
+
+    def items(split: str, count: int, *, beyond: bool = False) -> Iterator[Document]:
+        rng = generator_for(TEST_SEED, "probe", name, split)
+        for number in range(count):
+            words, answer = generate(rng, beyond)
+            yield Document(" ".join(words), answer, location=f"{name}, {split} item {number + 1}")
+
+    train = tuple(items("train", TRAINING))
+    seen = {document.text for document in train}
+    tests = {
+        "inside": tuple(document for document in items("inside", TESTED) if document.text not in seen),
+        "beyond": tuple(items("beyond", TESTED, beyond=True)),
+    }
+    return Corpus(train, tests=tests, spaced=True)
+
+
+PROBES: dict[str, Callable[[recipe.Data], Corpus]] = {
+    "order": read_order,
+    "recall": partial(synthetic, recall, "recall"),
+    "induction": partial(synthetic, induction, "induction"),
+    "brackets": partial(synthetic, brackets, "brackets"),
+    "counting": partial(synthetic, counting, "counting"),
+}
 
 READERS: dict[str, Callable[[Path, recipe.Data, str], Corpus]] = {
     "course": read_course,

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairtrial import recipe
 from fairtrial.data.corpus import TEST_SEED, Corpus, Document
-from fairtrial.data.lines import TextFile, hashes, read_lines
+from fairtrial.data.tables import TextFile, hashes, read_lines
 from fairtrial.data.words import count_words, normalised, sentences, without_stage_directions
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean

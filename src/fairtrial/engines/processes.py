@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 
 from fairtrial.disk import process_folder
-from fairtrial.engines.job import Ending, Job, JobResult, OnEvent, Stop, run_job
+from fairtrial.engines import Ending, Job, JobResult, OnEvent, Stop, run_job
 from fairtrial.errors import FairtrialError
 from fairtrial.events import JobEvent, JobNotice, JobScoring, JobStarted, JobStepped
 

@@ -16,8 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from fairtrial.data.lines import read_lines, suffix_of
-from fairtrial.data.tables import JSON_LINES, SUFFIXES, Table, json_objects, no_garbage_collection, read_table, table_of
+from fairtrial.data.tables import (
+    JSON_LINES,
+    SUFFIXES,
+    Table,
+    json_objects,
+    no_garbage_collection,
+    read_lines,
+    read_table,
+    suffix_of,
+    table_of,
+)
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean

@@ -439,25 +439,6 @@ class SearchSummary:
 
 
 @dataclass(frozen=True)
-class Matched:
-    """A variant's budget relative to the baseline's, before and after one field was adjusted."""
-
-    before: float
-    after: float | None = None
-    variant: str | None = None  # the matched variant; None: nothing had to be adjusted
-    field: str | None = None
-    value: object = None
-    original: float | None = None
-
-
-@dataclass(frozen=True)
-class MatchSummary:
-    budget: str  # parameters, flops or time
-    variants: Mapping[str, Matched]
-    spent: float | None = None
-
-
-@dataclass(frozen=True)
 class Untuned:
     """The same variants as they were given, beside the tuned ones."""
 
@@ -502,7 +483,6 @@ class TaskVerdict:
     data_findings: tuple[DataFinding, ...] | None = None  # None: the data was not audited
     failures: tuple[Failure, ...] = ()
     search: SearchSummary | None = None
-    match: MatchSummary | None = None
     untuned: Untuned | None = None
     best_of: BestOf | None = None
 

@@ -11,7 +11,6 @@ from fairtrial.formatting import (
     KINDS,
     few_digits,
     is_number,
-    percent_change,
     plain_number,
     probability,
     strides_note,
@@ -445,31 +444,11 @@ def search(task: TaskVerdict) -> Table | None:
     return some("search", columns, rows, "A try never scores a test set.", text_columns=2)
 
 
-def equal_cost(task: TaskVerdict) -> Table | None:
-    """Each variant at the equal recipe, and at the baseline's budget."""
-    if task.match is None:
-        return None
-    rows, budget = [], task.match.budget.replace("flops", "FLOPs")
-    for variant, own in task.match.variants.items():
-        for test_set, pair in first_and_last(task.comparisons, variant, own.variant or variant).items():
-            adjusted = f"{own.field} = {own.value}" if own.variant else "nothing"
-            after = own.before if own.after is None else own.after
-            shares = (percent_change(own.before), adjusted, percent_change(after))
-            verdicts = (cell for each in pair for cell in (verdict_cell(each), difference_text(each)))
-            rows.append(row(named(task, variant), test_set, *verdicts, *shares))
-    columns = (
-        *("variant", "test set", "equal recipe", "difference", f"equal {budget}", "difference"),
-        *(budget, "adjusted", "then"),
-    )
-    note = f"{budget}: relative to the baseline's, before and after one field was adjusted."
-    return some(f"at equal {budget}", columns, rows, note, text_columns=3)
-
-
 def tuning(task: TaskVerdict) -> Table | None:
     """The verdicts on tuned variants, and those on the same variants as they were given."""
     before, rows = task.untuned.comparisons if task.untuned else (), []
     for variant in dict.fromkeys(each.variant for each in before):
-        for test_set, pair in first_and_last((*task.comparisons, *before), variant, variant).items():
+        for test_set, pair in first_and_last((*task.comparisons, *before), variant).items():
             verdicts = (cell for each in pair for cell in (verdict_cell(each), difference_text(each)))
             rows.append(row(named(task, variant), test_set, *verdicts))
     columns = ("variant", "test set", "tuned", "difference", "untuned", "difference")
@@ -477,14 +456,12 @@ def tuning(task: TaskVerdict) -> Table | None:
     return some("tuned and untuned", columns, rows, note, text_columns=3)
 
 
-def first_and_last(every: Iterable[Comparison], variant: str, other: str) -> dict[str, tuple[Comparison, Comparison]]:
-    """By test set: the first comparison of a variant, and the last one of it or of its matched variant."""
+def first_and_last(every: Iterable[Comparison], variant: str) -> dict[str, tuple[Comparison, Comparison]]:
+    """By test set: the first and the last comparison of a variant."""
     pairs: dict[str, tuple[Comparison, Comparison]] = {}
     for each in every:
-        if each.variant == variant and each.test_set not in pairs:
-            pairs[each.test_set] = (each, each)
-        elif each.variant == other and each.test_set in pairs:
-            pairs[each.test_set] = (pairs[each.test_set][0], each)
+        if each.variant == variant:
+            pairs[each.test_set] = (pairs.get(each.test_set, (each, each))[0], each)
     return pairs
 
 
@@ -493,5 +470,5 @@ def failures(task: TaskVerdict) -> Table | None:
     return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
-MAIN: Makers = (comparisons, test_sets, equal_cost, tuning, scores, versus_baselines, cost, failures)
+MAIN: Makers = (comparisons, test_sets, tuning, scores, versus_baselines, cost, failures)
 FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search)

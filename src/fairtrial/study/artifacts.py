@@ -16,7 +16,7 @@ import numpy as np
 
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import sha256_of
-from fairtrial.engines.job import AuditedVariant, AuditSubject, Job, JobResult
+from fairtrial.engines import AuditedVariant, AuditSubject, Job, JobResult
 from fairtrial.errors import BadInput
 from fairtrial.finding import REPORT, Passport, worst
 from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe

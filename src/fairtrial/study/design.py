@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +20,6 @@ SHARED_DATA = "source format presidents test text_column label_column split_colu
 SHARED_FIELDS = [("data", name) for name in SHARED_DATA]
 SHARED_FIELDS += [("scoring", "full_context")]
 SHARED_FIELDS += [("training", "device"), ("training", "precision")]
-PARAMETERS = "parameters"  # what may be matched
 LARGEST_STUDY = 10_000  # seeds
 
 
@@ -37,9 +36,6 @@ class Variant:
     seeds_from: int | None = None  # seeds of its own, so not paired
     accept_failed_audit: bool = False
     searched: bool = True  # takes part in the study's search; else it is run as given
-    # a second way to run another variant, which the study adds by itself and never writes down:
-    matched_to: str = ""  # its name; this one has the baseline's number of parameters
-    task_settings: Mapping[str, Settings] = field(default_factory=dict)  # of a matched variant, for each task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,22 +61,12 @@ class Study:
     least_difference: Mapping[str, float] = field(default_factory=lambda: dict(LEAST))
     endpoint: Mapping[str, str] = field(default_factory=dict)  # task -> the test set that decides; else their mean
     search: Search | None = None
-    match: str = ""  # PARAMETERS: judge every variant at the baseline's number of parameters, too
 
     def variant(self, name: str) -> Variant:
         for variant in self.variants:
             if variant.name == name:
                 return variant
         raise BadInput(f"no variant is called {name!r}{did_you_mean(name, [each.name for each in self.variants])}")
-
-    @property
-    def own(self) -> tuple[Variant, ...]:
-        """The variants that a user named."""
-        return tuple(variant for variant in self.variants if not variant.matched_to)
-
-    def with_matched(self, matched: Iterable[Variant]) -> Study:
-        """With these instead of all earlier matched variants."""
-        return replace(self, variants=(*self.own, *matched))
 
     def seeds_of(self, variant: Variant) -> tuple[int, ...]:
         """The seeds that a variant runs with, in the order in which they are paired."""
@@ -139,8 +125,7 @@ def recipe_of(study: Study, task: str, variant: Variant, chosen: Settings | None
         recipe = replace(recipe, parts=variant.parts)
     try:
         recipe = recipe if variant.model is None else replace(recipe, model=variant.model)
-        own = (variant.settings, chosen or {}, variant.task_settings.get(task, {}))
-        return with_changes(recipe, study.settings, study.task_settings.get(task, {}), *own)
+        return with_changes(recipe, study.settings, study.task_settings.get(task, {}), variant.settings, chosen or {})
     except BadInput as error:
         raise BadInput(f"variant {variant.name!r}: {error.what}", error.hint) from error
 

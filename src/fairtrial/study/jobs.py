@@ -21,7 +21,7 @@ from fairtrial.audit.subject import plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import disk_errors, write_bytes
-from fairtrial.engines.job import AuditedVariant, Job, OnEvent, Stop
+from fairtrial.engines import AuditedVariant, Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import Busy, EnvironmentChanged
 from fairtrial.events import (
@@ -36,14 +36,12 @@ from fairtrial.events import (
 )
 from fairtrial.finding import Passport
 from fairtrial.inspection.parameters import flops_of, ledger_of
-from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_code, load_files
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import Calibration, DataAudit, StoredBaselines, TrialResult, write_document
 from fairtrial.training.loop import Loop
-from fairtrial.training.tasks import build_network
 from fairtrial.trial import resume_trial, run_trial
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
@@ -118,22 +116,10 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
             steps=loop.steps,
             steps_per_epoch=loop.steps_per_epoch,
             parameters=parameters,
-            unit_parameters=unit_parameters(prepared, parameters),
             flops_per_step=flops,
             memory_mb=round(prepared.memory_needed / 1e6, 1),
             rows=tuple(rows),
         )
-
-
-def unit_parameters(prepared: Prepared, parameters: int) -> int:
-    """What one more unit of the feed-forward layers adds; 0 for a network of the user's own, and where a pretrained
-    encoder brings its shape."""
-    recipe = prepared.recipe
-    if recipe.external or recipe.encoder.source != "none":
-        return 0
-    wider = replace(recipe, shape=replace(recipe.shape, hidden=recipe.shape.hidden + 1))
-    sizes = prepared.tokenizer.size, len(prepared.splits.labels)
-    return count_parameters(build_network(wider, prepared.seed, *sizes)) - parameters
 
 
 def step_seconds(loop: Loop) -> float:

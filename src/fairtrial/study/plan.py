@@ -14,7 +14,7 @@ import numpy as np
 
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import disk_errors, sha256_of, write_text
-from fairtrial.engines.job import Ending, Engine, Job, JobResult, Stop
+from fairtrial.engines import Ending, Engine, Job, JobResult, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput, DiskTrouble, Interrupted
 from fairtrial.events import JobDone, JobFailed, StudyEvent, StudyNotice, TimingStarted
@@ -168,14 +168,11 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
 
 
 def recipes_of(study: Study, chosen: Chosen) -> dict[str, dict[str, Recipe]]:
-    """`chosen`: what a search found for a variant, which its matched variant takes as well."""
-    found = {}
-    for task in study.tasks:
-        best = chosen.get(task, {})
-        found[task] = {
-            each.name: recipe_of(study, task, each, best.get(each.matched_to or each.name)) for each in study.variants
-        }
-    return found
+    """`chosen`: what a search found for a variant."""
+    return {
+        task: {each.name: recipe_of(study, task, each, chosen.get(task, {}).get(each.name)) for each in study.variants}
+        for task in study.tasks
+    }
 
 
 def default_study_folder(study: Study) -> Path:
@@ -185,7 +182,7 @@ def default_study_folder(study: Study) -> Path:
         for task, named in recipes_of(study, {}).items()
         for name, recipe in named.items()
     ]
-    marks += [repr(study.search), *([study.match] if study.match else [])]
+    marks.append(repr(study.search))
     mark = hashlib.sha256("\n".join(marks).encode()).hexdigest()[:6]
     return Path("studies") / f"{re.sub(r'[^a-z0-9]+', '-', study.name.lower()).strip('-')[:40]}-{mark}"
 
@@ -342,8 +339,7 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
     for task, recipes in plan.recipes.items():
         for variant in plan.study.variants:
             old = known.get(task, {}).get(variant.name)
-            known_units = old is not None and (old.unit_parameters or not plan.study.match)
-            if old is not None and known_units and old.mark == calibration_mark(plan, task, variant.name):
+            if old is not None and old.mark == calibration_mark(plan, task, variant.name):
                 measured[task][variant.name] = old
                 continue
             key, text = (task, variant.name, "calibration"), write_recipe(recipes[variant.name])

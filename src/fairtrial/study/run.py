@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairtrial.engines.job import Engine, InProcess, JobResult, Stop
+from fairtrial.engines import Engine, InProcess, JobResult, Stop
 from fairtrial.errors import Interrupted
 from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
 from fairtrial.formatting import vocabulary_of
@@ -33,9 +33,7 @@ from fairtrial.study.artifacts import (
 )
 from fairtrial.study.design import METRIC, Study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.match import match_parameters, match_sentences, match_summary
 from fairtrial.study.plan import (
-    Chosen,
     OnEvent,
     Plan,
     calibrate,
@@ -93,8 +91,7 @@ def run_study(
         search: StoredSearch | None = None
         if plan.study.search is not None:
             search = run_search(plan, engine, on_event, stop, retry_failed=options.retry_failed)
-            chosen = chosen_by(search)
-            plan = measured(plan.with_recipes(chosen), chosen, engine, on_event, stop)
+            plan = calibrate(plan.with_recipes(chosen_by(search)), engine, on_event, stop)
             plan.write()
         first = len(plan.study.seeds)
         planned = [look.seeds for look in LOOKS if look.seeds >= first]
@@ -140,21 +137,14 @@ def plan_study(
     few = [why for sets in every for name in sets.items if (why := sets.too_few(name))]
     for note in dict.fromkeys([*(note for sets in every for note in sets.notes), *few]):
         on_event(StudyNotice(note))
-    chosen = earlier_choice(plan)
-    plan = plan.with_recipes(chosen)
+    plan = plan.with_recipes(earlier_choice(plan))
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
-    plan = measured(plan, chosen, engine, on_event, stop)
+    plan = calibrate(plan, engine, on_event, stop)
     if options.budget_seconds is None:
         return plan, ""
     searching = search_seconds_left(plan) / engine.width
     spent = time.monotonic() - started
     return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds, searching, spent)
-
-
-def measured(plan: Plan, chosen: Chosen, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan:
-    """With the speed of every variant, those with matched parameters included."""
-    plan = match_parameters(calibrate(plan, engine, on_event, stop), chosen)
-    return calibrate(plan, engine, on_event, stop) if plan.study.match else plan
 
 
 def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> None:
@@ -187,12 +177,9 @@ def judge(plan: Plan, rule: Rule, search: StoredSearch | None = None) -> tuple[V
     now = look_of(plan, tasks, rule)
     verdict = judge_outcomes(plan, tasks, now)
     judged = any(each.p_adjusted is not None or each.q is not None for each in verdict.comparisons)
-    if plan.study.match:
-        matched = {name: replace(task, match=match_summary(plan, name)) for name, task in verdict.tasks.items()}
-        verdict = replace(verdict, tasks=matched)
-    further = [Sentence(text, name) for name, task in verdict.tasks.items() for text in match_sentences(task)]
-    for name, task in verdict.tasks.items():
-        further += [Sentence(text, name) for text in tuning_sentences(plan, name, task)]
+    further = [
+        Sentence(text, name) for name, task in verdict.tasks.items() for text in tuning_sentences(plan, name, task)
+    ]
     further += training_sentences(plan)
     further += [Sentence(text, name) for name, task in verdict.tasks.items() for text in data_sentences(task)]
     further += own_weights_sentences(plan)
@@ -255,7 +242,7 @@ def gather_outcomes(folder: Path) -> dict[str, TaskOutcomes]:
 def planned_again(plan: Plan) -> Plan:
     """With the speeds that its folder keeps; refused where a trial is not the one that its place asks for."""
     missing(plan, plan.trials())
-    return measured(plan, earlier_choice(plan), InProcess(), lambda event: None, lambda: False)
+    return calibrate(plan, InProcess(), lambda event: None, lambda: False)
 
 
 def judge_again(plan: Plan, rule: Rule, *, rebuild: bool = False) -> Verdict:

@@ -12,7 +12,7 @@ from statistics import mean
 
 import numpy as np
 
-from fairtrial.engines.job import Engine, JobResult, Stop
+from fairtrial.engines import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.events import SearchStarted
 from fairtrial.formatting import format_time

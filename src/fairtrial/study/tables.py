@@ -20,7 +20,7 @@ from fairtrial.recipe import (
     PartChoice,
     Recipe,
     at_colon,
-    field_kind,
+    full_name,
     plain_value,
     read_model,
     read_options,
@@ -35,7 +35,6 @@ from fairtrial.statistics.outcomes import LEAST
 from fairtrial.stored import Settings
 from fairtrial.study.design import (
     METRIC,
-    PARAMETERS,
     Search,
     Study,
     Variant,
@@ -92,7 +91,8 @@ def _name(part: str | Table) -> str:
     return f"{part['name']} " + " ".join(f"{key}={value}" for key, value in part.items() if key != "name")
 
 
-KNOWN = "name tasks recipe data baseline seeds least_difference endpoint sentence match set variants search".split()
+KNOWN = "name tasks recipe data baseline seeds least_difference endpoint set variants search".split()
+EARLIER_KEYS = ["sentence", "match"]  # of version 0.2, without a meaning now
 DEVICE = re.compile(r"(?i)(con|prn|aux|nul|(com|lpt)[0-9\xb9\xb2\xb3]) *(\..*)?")  # to Windows; never a folder
 OF_A_VARIANT = ("parts", "model", "recipe", "with", "seeds_from", "accept_failed_audit", "search")
 EARLIER = {"accept_failed_passport": "accept_failed_audit"}  # names in study files of version 0.2
@@ -160,13 +160,12 @@ def design_study(
     duration: Duration | None = None,
     overrides: Settings | None = None,
     plugins: Sequence[Path] = (),
-    match: str | None = None,
     endpoint: str | None = None,
 ) -> Study:
     """A study file's table with these changes; the options are those of `fairtrial study`."""
     tasks = task and (["classify", "lm"] if task == "both" else [task])
     given: Table = {"data": data, "recipe": recipe and [recipe], "baseline": baseline, "seeds": seeds}
-    given |= {"tasks": tasks, "match": match, "endpoint": endpoint}
+    given |= {"tasks": tasks, "endpoint": endpoint}
     if recipe is not None and recipe.endswith(".toml"):
         table = table | {"tasks": []}  # the recipe's own
     if variants or isinstance(variants, Mapping):
@@ -217,7 +216,7 @@ def variant_of(value: object) -> tuple[str, Table]:
 def add_overrides(table: Table, overrides: Settings) -> None:
     """As in the study's [set]; they hold for every task."""
     for name, value in overrides.items():
-        field_kind(name)  # refused where a recipe has no such field
+        full_name(name)  # refused where a recipe has no such field
         if name == "task":
             raise BadInput("a study's task is given by --task")
         settings = table.setdefault("set", {})
@@ -243,7 +242,7 @@ def complete_study(table: Table, plugins: Sequence[Path] = ()) -> Study:
 
 
 def study_from(table: Mapping[str, object]) -> Study:
-    check_known(table, KNOWN, "a study")
+    check_known(table, [*KNOWN, *EARLIER_KEYS], "a study")
     recipes = tuple(as_list(table.get("recipe", "default")))
     tables = table.get("variants", list(DEFAULT_VARIANTS))
     if isinstance(tables, list) and all(isinstance(each, str) for each in tables):
@@ -278,16 +277,7 @@ def study_from(table: Mapping[str, object]) -> Study:
         least_difference=least_from(typed(table, "least_difference", dict, {})),
         endpoint=endpoint_from(table.get("endpoint", {}), tasks),
         search=search_from(typed(table, "search", dict, {}), tasks),
-        match=match_from(typed(table, "match", str, ""), typed(table, "search", dict, {})),
     ).checked()
-
-
-def match_from(match: str, search: Table) -> str:
-    if match not in ("", PARAMETERS):
-        raise BadInput(f"match = {match!r} is not known", f'write match = "{PARAMETERS}"')
-    if match and "shape.hidden" in search:
-        raise BadInput(f"match = {match!r} adjusts shape.hidden, which [search] chooses", "leave one of them out")
-    return match
 
 
 def variant_from(name: str, table: Table) -> Variant:
@@ -431,13 +421,12 @@ def write_study(study: Study) -> str:
         f"seeds = {toml(list(study.seeds))}",
         f"least_difference = {toml(dict(study.least_difference))}  # points of accuracy; nats per token",
         *([f"endpoint = {toml(dict(study.endpoint))}  # the test set that decides"] if study.endpoint else []),
-        *([f"match = {toml(study.match)}"] if study.match else []),
     ]
     if study.settings:
         lines += ["", "[set]  # for all variants", *_lines(study.settings)]
     for task, settings in study.task_settings.items():
         lines += ["", f"[set.{task}]", *_lines(settings)]
-    for variant in study.own:
+    for variant in study.variants:
         lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
     if study.search:
         own = {**study.search.fields, "random": study.search.random, "seeds": list(study.search.seeds)}

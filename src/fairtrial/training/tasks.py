@@ -23,9 +23,8 @@ from fairtrial.data.batches import (
     Sentences,
     Windows,
 )
-from fairtrial.data.corpus import Document, Splits
+from fairtrial.data.corpus import Document, Splits, item_groups
 from fairtrial.data.spelling import HiddenText
-from fairtrial.data.splits import item_groups
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.adapters import build_model
