@@ -198,7 +198,7 @@ def test_a_network_that_hangs_where_python_cannot_interrupt_it_ends_with_the_com
     code = (
         "import ctypes\nfrom fairtrial.cli import commands\ncommands.PATIENCE_SECONDS = 0.1\n"
         "lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)\n"
-        "with data.ending_hung('0.1s'):\n    while True:\n        library.pthread_mutex_lock(lock)\n"
+        "with commands.ending_hung('0.1s'):\n    while True:\n        library.pthread_mutex_lock(lock)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == HelperDied.exit_code
