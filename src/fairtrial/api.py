@@ -138,8 +138,8 @@ def train(
         data: A file or folder of text, or 'sotu' (embedded); in Python also a list of texts or of (label, text), a
             pandas or polars frame, a Hugging Face Dataset, or a dict of these by split.
         recipe: With a task, a built-in recipe: 'default' or 'course' (of five student reports).
-        model (MODEL): A network of your own: FILE.py:FUNCTION, hf:CLASS, x-transformers:Decoder; options follow a
-            colon, hf:CLASS:n_layer=2. The file's code is run. In Python also a function that builds a torch module.
+        model (MODEL): A network of your own: FILE.py:FUNCTION or hf:CLASS; options follow a colon,
+            hf:CLASS:n_layer=2. The file's code is run. In Python also a function that builds a torch module.
         seed: Random seed.
         out: Folder of the record. Default: runs/<task>-<recipe>-<data>-<hash>-seed<n>.
         reuse: Continue or load the record of this recipe, seed and data, if there is one.
@@ -652,8 +652,8 @@ def audit(
     Args:
         target (PART|RECIPE.toml|RECORD): A part (rope), a recipe file (TOML), or a record's folder, which keeps the
             result. In Python also a part's class, a recipe, a run, or a torch module.
-        model (MODEL): A network of your own instead: FILE.py:FUNCTION, hf:CLASS, x-transformers:Decoder. The file's
-            code is run. In Python also a function that builds a torch module.
+        model (MODEL): A network of your own instead: FILE.py:FUNCTION or hf:CLASS. The file's code is run.
+            In Python also a function that builds a torch module.
         scorer (FILE.py:FUNCTION): A function instead that scores tokens or a text by log-probabilities. The file's code
             is run.
         task: Audit the model as a language model (lm) or a classifier (classify).

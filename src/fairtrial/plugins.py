@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import fairtrial.parts  # noqa: F401  (first, so that a plugin cannot take their names)
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, Stopped, message_of
-from fairtrial.model.adapters import find_builder, sources_of
 from fairtrial.model.external import BUILD, models
+from fairtrial.model.hugging_face import find_builder, sources_of
 from fairtrial.model.part import Part, build_parts, parts
 from fairtrial.recipe import Recipe, with_length
 

@@ -68,9 +68,7 @@ class Duration:
 
 TASKS = ("classify", "lm", "mlm")
 PROBES = {"order": "classify", "brackets": "classify", "counting": "classify", "recall": "lm", "induction": "lm"}
-MODELS = (
-    "write a file and its function (my_model.py:build), hf:CLASS or x-transformers:Decoder; options: hf:CLASS:n_layer=2"
-)
+MODELS = "write a file and its function (my_model.py:build), or hf:CLASS; options: hf:CLASS:n_layer=2"
 PARTS = "write a part's name (rope), and options after a colon (window:size=8)"
 
 

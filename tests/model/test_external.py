@@ -1,4 +1,4 @@
-"""The contract of a network of the user's own, and the adapters that need no code, each beside its library's call."""
+"""The contract of a network of the user's own, and the adapter that needs no code."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.adapters import build_model
-from fairtrial.model.external import Declared, ExternalModel, build_external, padded_left, unpadded_left
+from fairtrial.model.external import Declared, ExternalModel, build_external, padded_left
+from fairtrial.model.hugging_face import build_model
 from fairtrial.recipe import Shape, Training, read_model, split_model
 from fairtrial.training.optimizer import make_optimizer
 
@@ -117,45 +117,6 @@ def test_an_error_names_the_line_of_a_file_in_a_folder_of_any_name(tmp_path: Pat
 def adapted(name: str, task: str = "lm") -> ExternalModel:
     choice, _ = split_model(read_model(name))
     return build_model(choice, task, VOCABULARY, CLASSES, SHAPE, 1).eval()
-
-
-@torch.no_grad()
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("options", ["", ":rotary_pos_emb=true,attn_flash=true"])
-def test_an_x_transformers_decoder_pads_on_both_sides_and_caches_as_it_does_itself(options: str) -> None:
-    pytest.importorskip("x_transformers")
-    network, lengths = adapted(f"x-transformers:Decoder{options}"), torch.tensor(LENGTHS)
-    own: Any = network.model.decoder
-    alone = [own(row[None, :size])[0] for row, size in zip(IDS, LENGTHS, strict=True)]
-    right = network(IDS, lengths)
-    left = unpadded_left(network.logits(*padded_left(IDS, lengths)), lengths)
-    cache = network.new_cache()
-    assert cache is not None
-    cached = torch.cat([network.cached(piece, cache) for piece in IDS[:1].split([5, 1, 3, 3], 1)], 1)
-    for number, size in enumerate(LENGTHS):
-        assert torch.allclose(right[number, :size], alone[number], atol=1e-5)
-        assert torch.allclose(left[number, :size], alone[number], atol=1e-5)
-    assert torch.allclose(cached[0], alone[0], atol=1e-5)
-    if not options:
-        maps = network.attention_maps(IDS, lengths)
-        assert len(maps) == SHAPE.layers
-        assert maps[0].shape == (3, SHAPE.heads, LENGTH, LENGTH)
-    with pytest.raises(BadInput, match="does not fit the task 'classify'"):
-        adapted(f"x-transformers:Decoder{options}", "classify")
-
-
-@torch.no_grad()
-@pytest.mark.filterwarnings("ignore")
-def test_an_x_transformers_encoder_classifies_by_the_mean_over_real_tokens() -> None:
-    pytest.importorskip("x_transformers")
-    network: Any = adapted("x-transformers:Encoder", "classify")
-    found = network(IDS, torch.tensor(LENGTHS))
-    for number, size in enumerate(LENGTHS):
-        vectors = network.model(IDS[number : number + 1, :size], return_embeddings=True)
-        pooled = vectors if vectors.dim() == 2 else vectors.mean(1)
-        assert torch.allclose(found[number], network.model.to_logits(pooled)[0], atol=1e-5)
-    with pytest.raises(BadInput, match=r"cannot be built with these options: .*no_such_option"):
-        adapted("x-transformers:Encoder:no_such_option=3", "classify")
 
 
 def test_a_class_or_a_field_that_transformers_lacks_is_refused() -> None:

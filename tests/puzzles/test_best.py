@@ -9,8 +9,7 @@ import pytest
 from scipy.special import softmax
 
 from fairtrial import puzzles
-from fairtrial.puzzles.keys import Frame
-from fairtrial.puzzles.solve import best_place
+from fairtrial.puzzles.solve import Frame, best_place
 from fairtrial.rng import generator_for
 from sampling import cases
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial import puzzles
-from fairtrial.puzzles.keys import Frame
-from fairtrial.puzzles.solve import certify
+from fairtrial.puzzles.solve import Frame, certify
 from fairtrial.rng import generator_for
 from sampling import cases
 

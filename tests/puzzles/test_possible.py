@@ -15,8 +15,7 @@ from scipy.special import softmax
 
 from fairtrial import puzzles
 from fairtrial.model import Attention, AttentionContext, ForwardContext, Layout
-from fairtrial.puzzles.keys import Frame
-from fairtrial.puzzles.solve import Certificate, certify, mix_target
+from fairtrial.puzzles.solve import Certificate, Frame, certify, mix_target
 from fairtrial.recipe import Shape
 from fairtrial.rng import generator_for
 from sampling import cases

@@ -20,8 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
-from fairtrial.model.adapters import build_model, chunk_of
 from fairtrial.model.external import KINDS, Declared, ExternalModel, padded_left, spoken, tensors_in
+from fairtrial.model.hugging_face import build_model, chunk_of
 from fairtrial.model.network import Classifier, LanguageModel, memory_needed
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, read_part, with_length

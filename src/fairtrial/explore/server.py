@@ -1,7 +1,7 @@
 """The explorer's server: pages from memory, questions answered as JSON.
 
 Every question is `POST /api/NAME` with a JSON object. What answers it is a plain function of the library and of what
-was asked, in the file of its view; those files are imported when they are first needed, since they import torch."""
+was asked, in `answers.py`, which is imported when it is first needed, since it imports torch."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Answer = Callable[[Library, RequestParams], object]
 
 QUESTIONS = {  # who answers: `module:function` of this package
     "library": "library:listing",
-    "parts": "parts:parts",
-    "draw": "parts:draw",
-    "solve": "parts:solve",
-    "head": "parts:head",
-    "models": "playground:models",
-    "read": "playground:read",
+    "parts": "answers:parts",
+    "draw": "answers:draw",
+    "solve": "answers:solve",
+    "head": "answers:head",
+    "models": "answers:models",
+    "read": "answers:read",
 }
 
 

@@ -14,15 +14,14 @@ if TYPE_CHECKING:
     from fairtrial.puzzles.heads import head as head
     from fairtrial.puzzles.heads import head_names as head_names
     from fairtrial.puzzles.heads import read_sequence as read_sequence
-    from fairtrial.puzzles.keys import Goals as Goals
     from fairtrial.puzzles.solve import Answer as Answer
+    from fairtrial.puzzles.solve import Goals as Goals
     from fairtrial.puzzles.solve import average as average
     from fairtrial.puzzles.solve import mix as mix
     from fairtrial.puzzles.solve import select as select
 
 EXPORTS = {
-    "Goals": "keys",
-    **dict.fromkeys(("Answer", "average", "mix", "select"), "solve"),
+    **dict.fromkeys(("Answer", "Goals", "average", "mix", "select"), "solve"),
     **dict.fromkeys(("head", "head_names", "read_sequence"), "heads"),
 }
 __all__ = ["puzzle", *EXPORTS]
@@ -63,8 +62,7 @@ def puzzle(
         from fairtrial.puzzles.heads import head
 
         return head(" ".join(words), seed=seed)
-    from fairtrial.puzzles.keys import Goals, random_keys, read_table
-    from fairtrial.puzzles.solve import average, mix, select
+    from fairtrial.puzzles.solve import Goals, average, mix, random_keys, read_table, select
 
     if count < 1 or width < 1:
         raise BadInput(f"there must be at least 1 key of width 1, got {count} of width {width}")

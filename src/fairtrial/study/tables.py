@@ -66,7 +66,7 @@ def read_variant(text: str) -> tuple[str, Table]:
 def is_model(text: str) -> bool:
     """`my_model.py`, `my_model.py:build`, `hf:CLASS`"""
     first, colon, _ = at_colon(text)
-    return first.endswith(".py") or bool(colon and first in ("hf", "x-transformers"))
+    return first.endswith(".py") or bool(colon and first == "hf")
 
 
 def model_name(choice: PartChoice) -> str:

@@ -27,8 +27,8 @@ from fairtrial.data.corpus import Document, Splits, item_groups
 from fairtrial.data.spelling import HiddenText
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
-from fairtrial.model.adapters import build_model
 from fairtrial.model.external import ExternalModel
+from fairtrial.model.hugging_face import build_model
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters, start_at_frequencies
 from fairtrial.model.part import check_idle
 from fairtrial.recipe import Recipe

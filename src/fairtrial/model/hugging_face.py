@@ -1,5 +1,5 @@
-"""Networks of other libraries that need no code: `hf:CLASS` (Hugging Face, random first weights), and
-`x-transformers:Decoder` or `x-transformers:Encoder`. They take the recipe's shape; options are their own.
+"""The networks that a recipe's `model` names: a builder of the user's own, or `hf:CLASS` (Hugging Face, random first
+weights), which needs no code.
 
 A class of transformers is built small: the recipe's shape under the names that the class has for it, and whatever else
 has a size (experts, ranks, states, windows, inner models) made small, too."""
@@ -10,20 +10,18 @@ import inspect
 import re
 from collections.abc import Mapping
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fairtrial.errors import BadInput
 from fairtrial.model.external import BUILD, Builder, ExternalModel, build_external, format_error, models
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import did_you_mean
 
-LIBRARIES = {"hf": "transformers", "x-transformers": "x-transformers"}
+LIBRARY = "hf:"
 HEADS = {"lm": "ForCausalLM", "classify": "ForSequenceClassification"}
 # what some families need to be told of, or are asked wrongly for: the beginning of a class's name -> declarations
 DECLARED: dict[str, dict[str, Any]] = {
@@ -118,12 +116,6 @@ CORE = {  # set whatever the default is
 ROLE_OF = {name: role for role, names in SIZES.items() for name in names.split()}
 
 
-def library_of(name: str) -> str:
-    """`hf:GPT2LMHeadModel` -> `hf`; empty: no library's"""
-    prefix = name.partition(":")[0]
-    return prefix if prefix in LIBRARIES else ""
-
-
 def build_model(choice: PartChoice, task: str, vocabulary: int, classes: int, shape: Shape, seed: int) -> ExternalModel:
     """The network that a recipe's `model` names."""
     if task not in HEADS:
@@ -133,11 +125,8 @@ def build_model(choice: PartChoice, task: str, vocabulary: int, classes: int, sh
 
 
 def find_builder(name: str) -> Builder:
-    library, inner = library_of(name), name.partition(":")[2]
-    if library == "hf":
-        return partial(build_hf, hf_class(inner))
-    if library == "x-transformers":
-        return partial(build_x_transformers, inner)
+    if name.startswith(LIBRARY):
+        return partial(build_hf, hf_class(name.removeprefix(LIBRARY)))
     if name in models.list():
         return models.find(name)
     file = name.partition(":")[0]
@@ -149,30 +138,18 @@ def find_builder(name: str) -> Builder:
 
 def sources_of(name: str) -> dict[str, Path]:
     """The library behind a name, with its version, and the file that has the class: what a record was trained with."""
-    library = library_of(name)
-    if not library:
+    if not name.startswith(LIBRARY):
         return {}
-    if library == "hf":
-        kind: Any = hf_class(name.partition(":")[2])
-    else:
-        kind = imported("x_transformers", "x-transformers").TransformerWrapper
-    label = f"{LIBRARIES[library]} {version(LIBRARIES[library])} ({kind.__module__})"
-    return {label: Path(inspect.getfile(kind))}
-
-
-def imported(module: str, package: str) -> Any:
-    from importlib import import_module
-
-    try:
-        version(package)
-        return import_module(module)
-    except (ImportError, PackageNotFoundError) as error:
-        raise BadInput(f"{package} is not installed", f"pip install {package}") from error
+    kind = hf_class(name.removeprefix(LIBRARY))
+    return {f"transformers {version('transformers')} ({kind.__module__})": Path(inspect.getfile(kind))}
 
 
 def hf_class(name: str) -> Any:
     """A class of transformers. Nothing is downloaded and no remote code is run."""
-    transformers = imported("transformers", "transformers")
+    try:
+        import transformers
+    except ImportError as error:
+        raise BadInput("transformers is not installed", "pip install transformers") from error
     kind = getattr(transformers, name, None)
     if not (isinstance(kind, type) and issubclass(kind, nn.Module) and getattr(kind, "config_class", None)):
         known = [each for each in dir(transformers) if each.endswith((*HEADS.values(), "LMHeadModel"))]
@@ -239,74 +216,6 @@ def longest_of(model: nn.Module, length: int) -> int:
     """How much it can read at once: the rows of a table of positions; 0: no limit is known."""
     tables = [len(each.weight) for each in position_tables(model) if isinstance(each, nn.Embedding)]
     return min((size for size in tables if size >= length), default=0)
-
-
-class Decoding(nn.Module):
-    """An x-transformers decoder by our contract. Padding on the left is told as `seq_start_pos`; with a cache, which is
-    what it calls intermediates, it reads the whole text and is told how many of its tokens are new."""
-
-    def __init__(self, decoder: Any) -> None:
-        super().__init__()
-        self.decoder = decoder
-
-    def forward(
-        self,
-        ids: Tensor,
-        mask: Tensor | None = None,
-        cache: Any = None,
-        use_cache: bool = False,
-        output_attentions: bool = False,
-    ) -> SimpleNamespace:
-        given: dict[str, Any] = {}
-        if mask is not None:
-            left = not bool(mask[:, 0].all())
-            given = {"seq_start_pos": mask.long().argmax(1)} if left else {"mask": mask}
-        text = ids
-        if cache is not None:
-            text = torch.cat((cache[0], ids), 1)
-            given |= {"cache": cache[1], "cache_age": ids.shape[1]}
-        if not (use_cache or output_attentions):
-            return SimpleNamespace(logits=self.decoder(text, **given))
-        logits, found = self.decoder(text, return_intermediates=True, **given)
-        maps = [each.post_softmax_attn for each in found.attn_intermediates] if output_attentions else ()
-        return SimpleNamespace(logits=logits, cache=(text, found), attentions=maps)
-
-
-def build_x_transformers(
-    kind: str, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: Any
-) -> nn.Module:
-    """`options`: of the layers (`rotary_pos_emb`, `attn_flash`, ...); dim, depth and heads are the recipe's. An encoder
-    classifies by the mean over real tokens."""
-    x_transformers = imported("x_transformers", "x-transformers")
-    kinds = {"Decoder": "lm", "Encoder": "classify"}
-    if kinds.get(kind) != task:
-        hint = "x-transformers:Decoder for lm, x-transformers:Encoder for classify"
-        raise BadInput(f"x-transformers:{kind} does not fit the task {task!r}", hint)
-    sizes: dict[str, Any] = {
-        "dim": shape.width,
-        "depth": shape.layers,
-        "heads": shape.heads,
-        "attn_dim_head": shape.head_dim,
-        "attn_dropout": shape.attention_dropout,
-        "ff_dropout": shape.dropout,
-    }
-    answers = {} if task == "lm" else {"logits_dim": classes, "average_pool_embed": True}
-    try:
-        layers = getattr(x_transformers, kind)(**sizes | options)
-        model = x_transformers.TransformerWrapper(
-            num_tokens=vocabulary, max_seq_len=length, attn_layers=layers, emb_dropout=shape.dropout, **answers
-        )
-    except (TypeError, ValueError, AssertionError) as error:
-        what = f"x-transformers:{kind} cannot be built with these options: {format_error(error)}"
-        raise BadInput(what, "options are arguments of its layers, such as rotary_pos_emb=true") from error
-    absolute = not any(options.get(name) for name in ("rotary_pos_emb", "alibi_pos_bias", "rel_pos_bias"))
-    said: dict[str, Any] = {"longest": length if absolute else 0}
-    if task == "lm":
-        said |= {"pads": "both", "maps": not options.get("attn_flash")}
-        said |= {} if getattr(model, "can_cache_kv", False) else {"cache": "none"}
-        model = Decoding(model)
-    model.fairtrial = said
-    return model
 
 
 def chunk_of(config: Any) -> int:

@@ -1,0 +1,189 @@
+"""What the views ask: a text as one network reads it; every part with its options, drawn; a query for keys as they are
+dragged; heads made by hand."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+
+import numpy as np
+
+from fairtrial import catalogue
+from fairtrial.errors import BadInput, FairtrialError
+from fairtrial.explore.library import Library, Model
+from fairtrial.explore.requests import Plain, RequestParams
+from fairtrial.inspection import AttentionMaps, head_off, plot_part
+from fairtrial.model import parts as registered
+from fairtrial.puzzles import Goals, average, head_names, mix, read_sequence, select
+
+NEXT = 24  # most probable next tokens
+MOST_WEIGHTS = 1 << 22  # attention weights of one answer
+MOST_KEYS, MOST_WORDS = 40, 32
+
+
+def models(library: Library, params: RequestParams) -> Plain:
+    """All that can be asked: records, also those of studies."""
+    found: list[Plain] = []
+    for name, folder, kind in library.walk():
+        inside = [folder] if kind == "record" else sorted((folder / "trials").glob("*/*/seed-*"))
+        for each in inside:
+            if (each / "result.json").is_file():
+                path = each.relative_to(library.root).as_posix()
+                found.append({"path": path, "group": "records" if kind == "record" else name})
+    return {"models": found}
+
+
+def read(library: Library, params: RequestParams) -> Plain:
+    """A text, as a record's network reads it."""
+    name, text, off = params.text("model", most=1000), params.text("text"), params.pairs("off")
+    untrained = params.flag("untrained")
+    answer = one_answer(library.models.get(library, name, untrained), text, off)
+    return answer | {"folder": str(library.place(name)), "untrained": untrained}
+
+
+@contextmanager
+def heads_off(model: Model, off: Sequence[tuple[int, int]]) -> Iterator[None]:
+    shape = model.run.recipe.shape
+    with ExitStack() as stack:
+        for layer, head in dict.fromkeys(off):
+            if not (0 <= layer < shape.layers and 0 <= head < shape.heads):
+                raise BadInput(f"there is no layer {layer}, head {head}")
+            stack.enter_context(head_off(model.run.network, layer, head))
+        yield
+
+
+def one_answer(model: Model, text: str, off: Sequence[tuple[int, int]]) -> Plain:
+    """Maps and answer of one network; `before`: the answer with all heads, where some are off."""
+    run = model.run
+    with model.lock:
+        with heads_off(model, off):
+            maps = run.attention(text)
+            if maps.weights.size > MOST_WEIGHTS:
+                raise BadInput("the maps of this text are too large", "give a shorter text")
+            answer, notices = answer_of(model, text)
+        before = answer_of(model, text)[0] if off else None
+    if maps.cut:
+        notices = [*notices, maps.cut]
+    return {
+        "task": run.recipe.task,
+        "maps": packed_maps(maps),
+        "answer": answer,
+        "before": before,
+        "notices": list(dict.fromkeys(notices)),
+    }
+
+
+def answer_of(model: Model, text: str) -> tuple[Plain, list[str]]:
+    run = model.run
+    given: Plain
+    if run.recipe.task == "lm":
+        found = run.surprisal(text, quiet=True)
+        tokens = [asdict(token) for token in found.texts[0].tokens]
+        likely = [{"word": word, "probability": chance} for word, chance in run.next_tokens(text, NEXT)]
+        given = {"tokens": tokens, "perplexity": found.texts[0].perplexity, "counting": found.counting, "next": likely}
+        return given, list(found.notices)
+    if run.recipe.task == "classify":
+        predicted = run.predict(text, words=True, quiet=True)
+        words = predicted.attributions[0]
+        given = {
+            "labels": list(predicted.labels),
+            "shares": list(predicted.predictions[0].shares),
+            "guess": predicted.guesses[0],
+            "words": list(words.words),
+            "leave_one_out": words.leave_one_out.tolist(),
+        }
+        return given, list(predicted.notices)
+    return {}, ["a masked language model answers no text: its maps are shown"]
+
+
+def packed_maps(maps: AttentionMaps) -> Plain:
+    """Weights as 16-bit shares of one: a thirtieth of what JSON would take."""
+    layers, heads = maps.weights.shape[:2]
+    weights = np.rint(np.clip(maps.weights, 0, 1) * 65535).astype("<u2")
+    return {
+        "words": list(maps.words),
+        "layers": layers,
+        "heads": heads,
+        "prefix": maps.prefix,
+        "causal": maps.causal,
+        "weights": base64.b64encode(weights.tobytes()).decode(),
+        "open": base64.b64encode(maps.open.astype(np.uint8).tobytes()).decode(),
+    }
+
+
+def parts(library: Library, params: RequestParams) -> Plain:
+    """Those that are registered: no request loads a package."""
+    rows = catalogue().rows()
+    for row in rows:
+        known, options = parameters_of(str(row["name"])), row["options"]
+        assert isinstance(options, dict)
+        row["options"] = [option_of(name, written, known.get(name)) for name, written in options.items()]
+        row.pop("file")
+    return {"parts": rows}
+
+
+def parameters_of(part: str) -> dict[str, object]:
+    """The options of a part with their types."""
+    begun = registered.find(part).__init__
+    try:
+        return {name: each.annotation for name, each in inspect.signature(begun, eval_str=True).parameters.items()}
+    except (NameError, TypeError, ValueError):  # of a part with odd annotations
+        return {}
+
+
+def option_of(name: str, written: str, kind: object) -> Plain:
+    """What a control needs to know of an option, from its default as it is written, or its type where none is set."""
+    if written in ("true", "false"):
+        return {"name": name, "kind": "bool", "default": written == "true"}
+    for word, read in (("int", int), ("float", float)):
+        try:
+            return {"name": name, "kind": word, "default": read(written)}
+        except ValueError:
+            continue
+    if written[:1] in ("'", '"'):
+        return {"name": name, "kind": "text", "default": written[1:-1]}
+    types = {each.__name__ for each in getattr(kind, "__args__", ()) if each in (int, float, str)}
+    return {"name": name, "kind": next((each for each in ("int", "float") if each in types), "text"), "default": None}
+
+
+def draw(library: Library, params: RequestParams) -> Plain:
+    """What a part does, measured on initial weights."""
+    name = params.one_of("part", [each.name for each in catalogue().entries])
+    heads, length = params.whole("heads", 1, 16, 4), params.whole("length", 2, 96, 24)
+    options, causal = params.options("options"), params.flag("decoder", True)
+    try:
+        pictures = plot_part(name, heads=heads, length=length, causal=causal, **options)
+    except (FairtrialError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise BadInput(f"{name} cannot be drawn with these options: {error}") from error
+    return {"pictures": [asdict(picture) | {"range": picture.range} for picture in pictures]}
+
+
+def solve(library: Library, params: RequestParams) -> Plain:
+    """What attention should return, of these keys: the query, its weights and the certificate."""
+    keys = params.rows("keys", None, MOST_KEYS)
+    if not keys:
+        raise BadInput("there are no keys")
+    given = [row[0] for row in params.rows("shares", 1, MOST_KEYS)]
+    shares = {place: share for place, share in enumerate(given) if share > 0}
+    goals = Goals(precision=params.number("precision", 0.5, 0.9999, 0.999))
+    ask = params.one_of("ask", ("select", "average", "mix"), "select")
+    if not shares:
+        raise BadInput("no key is wanted", "choose one")
+    if ask == "mix":
+        total = sum(shares.values())
+        answer = mix(keys, {key: share / total for key, share in shares.items()}, goals)
+    else:
+        answer = average(keys, list(shares), goals) if ask == "average" else select(keys, next(iter(shares)), goals)
+    return {"answer": answer.to_json(), "sentences": list(answer.describe().sentences)}
+
+
+def head(library: Library, params: RequestParams) -> Plain:
+    """A network whose head is written by hand, on a sequence that a person typed."""
+    words = params.text("words", "a b c a b", 400).split()
+    if not 2 <= len(words) <= MOST_WORDS:
+        raise BadInput(f"type 2 to {MOST_WORDS} words, separated by blanks")
+    name = params.one_of("head", head_names(), "induction")
+    return read_sequence(name, words).to_json()
