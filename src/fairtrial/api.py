@@ -669,7 +669,7 @@ def audit(
     >>> ft.audit("none").passed
     True
     """
-    from fairtrial.audit.run import audit_module, audit_target
+    from fairtrial.audit.run import audit_plan, audit_target
     from fairtrial.formatting import read_time
     from fairtrial.plugins import load_files
     from fairtrial.results.audit import Audit
@@ -687,7 +687,7 @@ def audit(
 
             sizes = {"vocabulary": vocabulary, **{name: fields.pop(name, None) for name in ("length", "classes")}}
             plan = plan_of_module(target, fields.pop("kind", ""), sizes, fields)
-            return Audit(type(target).__name__, tuple(audit_module(plan, **how)))
+            return Audit(type(target).__name__, tuple(audit_plan(plan, **how)))
         builder = model if model is not None else target if is_builder(target) else None
         given = [*fields] * (builder is None) + ["vocabulary"] * (vocabulary is not None)
         if given:

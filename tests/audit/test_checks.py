@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import pickle
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from cheats import ZOO
 from own_models import CHEATS
 from torch import Tensor
 
-from fairtrial.audit.determinism import RAISED, plugins_of, train_as_requested
+from fairtrial.audit.determinism import RAISED, plugin_files, train_as_requested
 from fairtrial.audit.run import CHECKS, audit
 from fairtrial.audit.subject import VOCABULARY, Subject, as_batch, perturb_weights, sample_rows, subject_of, word_ids
 from fairtrial.audit.visibility import cut_points, orders, padding_widths
@@ -26,7 +28,7 @@ from fairtrial.plugins import load_file
 Know = Callable[[type[Part]], str]
 # what no part can break: the tests below and test_probe.py break networks themselves
 CONTROLLED_HERE = {"M2", "M11", "E1", "V3", "V4", "V5", "V6"}
-NEVER_FAIL = {"M12d", "K2p", "O1", "O2", "O3"}  # reports
+NEVER_FAIL = {"K2p", "O1", "O2", "O3"}  # reports
 ELSEWHERE = {"G1"}  # on a pretend device: training/test_device.py
 
 
@@ -188,7 +190,9 @@ def test_the_page_about_the_leak_audit_names_every_check() -> None:
         assert f"| {check.id} | {check.name} | {check.level} |" in page
 
 
-def test_a_fresh_process_builds_what_a_plugin_file_brings(tmp_path: Path, plugins_leave: Callable[[], None]) -> None:
+def test_a_fresh_process_builds_what_a_plugin_file_brings(
+    tmp_path: Path, plugins_leave: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "mods.py").write_text(
         "from fairtrial.model.part import Part, parts\n\n"
         "@parts.add('halved')\nclass Halved(Part):\n    def embed(self, x, positions):\n        return x / 2\n\n"
@@ -196,8 +200,10 @@ def test_a_fresh_process_builds_what_a_plugin_file_brings(tmp_path: Path, plugin
     )
     load_file(tmp_path / "mods.py")
     plans = [small_plan("lm", name) for name in ("halved", "doubled")]
-    written = plugins_of(plans, tmp_path)
+    request = tmp_path / "request"
+    request.write_bytes(pickle.dumps((plugin_files(plans, tmp_path), plans)))
     plugins_leave()
-    states = train_as_requested([asdict(plan) for plan in plans], 0, written)
+    train_as_requested(str(request), 0)
+    states = json.loads(capsys.readouterr().out)
     assert not [state for state in states if state.startswith(RAISED)]
     assert len(set(states)) == 2

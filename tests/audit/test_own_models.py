@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 import fairtrial as ft
 from fairtrial.audit import conditions
-from fairtrial.audit.run import CHECKS, audit, audit_module
+from fairtrial.audit.run import CHECKS, audit, audit_plan
 from fairtrial.audit.subject import Subject, perturb_weights, plan_of_module, subject_of
 from fairtrial.errors import BadInput, HelperDied
 from fairtrial.finding import FAIL, NOT_ASKED, OUT_OF_TIME, PASS, REPORT, UNTESTABLE, summary, worst
@@ -29,7 +29,7 @@ SIZES = {"vocabulary": 40, "length": 20, "classes": 3}
 
 
 def subject(module: nn.Module, kind: str = "causal", calls: int = 20) -> Subject:
-    return replace(subject_of(plan_of_module(module, kind, SIZES, {}), bf16=True), calls=calls)
+    return replace(subject_of(plan_of_module(module, kind, SIZES, {})), bf16=True, calls=calls)
 
 
 def test_an_honest_network_that_offers_all_is_asked_all_and_passes() -> None:
@@ -188,7 +188,7 @@ def test_a_network_that_hangs_while_it_is_built_ends_in_its_time() -> None:
             while True:
                 time.sleep(0.01)
 
-    findings = audit_module(plan_of_module(Never(40, 20, 0, 0), "causal", SIZES, {}), limit=TimeLimit(0.2))
+    findings = audit_plan(plan_of_module(Never(40, 20, 0, 0), "causal", SIZES, {}), limit=TimeLimit(0.2))
     assert {each.verdict for each in findings} == {OUT_OF_TIME}
     assert "was not built" in findings[0].meaning
     assert {each.id for each in findings} == {check.id for check in CHECKS}

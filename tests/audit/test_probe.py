@@ -15,9 +15,9 @@ from audits import failed
 from faulty_networks import LENGTH, VOCABULARY, Own
 from torch import Tensor, nn
 
-from fairtrial.audit.probe import Text, random_batches
+from fairtrial.audit.probe import random_batches
 from fairtrial.audit.run import audit, audit_record
-from fairtrial.audit.subject import Subject, plan_of_module, subject_of
+from fairtrial.audit.subject import Subject, Text, plan_of_module, subject_of
 from fairtrial.finding import FAIL, NOT_ASKED, PASS
 from fairtrial.record import Record
 

@@ -95,7 +95,7 @@ def test_hashes_that_differ_from_process_to_process_are_caught_in_fresh_ones_onl
 
 
 def test_a_part_that_cannot_be_built_is_a_finding(known: Know) -> None:
-    findings = audit_plans([small_plan("lm", known(cheats_claiming.BreaksAtOnce))])
+    (findings,) = audit_plans([small_plan("lm", known(cheats_claiming.BreaksAtOnce))])
     assert failed(findings) == {"B1": "It raises ZeroDivisionError: no shape will do"}
 
 

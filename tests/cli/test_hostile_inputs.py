@@ -15,7 +15,7 @@ import pytest
 import fairtrial as ft
 from fairtrial.disk import append_line, is_running, locked, process_folder, write_text
 from fairtrial.errors import BadInput, DiskTrouble
-from fairtrial.explore.requests import RequestParams
+from fairtrial.explore.server import RequestParams
 from fairtrial.plugins import load_file
 from fairtrial.prepare import prepare
 from fairtrial.recipe import with_changes

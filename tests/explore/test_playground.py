@@ -16,7 +16,7 @@ from client import Client, until
 
 import fairtrial as ft
 from fairtrial.explore.library import Models
-from fairtrial.explore.requests import Pool
+from fairtrial.explore.server import Pool
 from fairtrial.inspection import head_off
 
 TEXT = "we will not forget the brave men"
@@ -65,7 +65,7 @@ def test_what_cannot_be_answered_is_said(client: Client) -> None:
 
 
 def test_a_person_cannot_ask_too_much_or_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = sys.modules["fairtrial.explore.requests"]
+    told = sys.modules["fairtrial.explore.server"]
     monkeypatch.setattr(told, "WAITING", 4)
     monkeypatch.setattr(told, "ANSWER_SECONDS", 0.3)
     busy = threading.Event()

@@ -16,7 +16,7 @@ import pytest
 from client import WHILE_RUNNING, Client, until
 
 from fairtrial import puzzles
-from fairtrial.explore.requests import RequestParams, plain, to_json
+from fairtrial.explore.server import RequestParams, plain, to_json
 from fairtrial.results.study import read_verdict
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from fairtrial.audit.probe import SECONDS, Answer, Tested, every_cut, leaks, longest_rows, random_batches
+from fairtrial.audit.probe import SECONDS, Tested, every_cut, leaks, probed
 from fairtrial.audit.sanity import loss_of
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.errors import BadInput, message_of
@@ -71,18 +71,6 @@ class TrainingMode:
             return self.network(ids, lengths).detach().double().log_softmax(-1)
 
 
-def probed(subject: Subject, answer: Answer, use: str, limit: float) -> Tested:
-    """Random batches, and every cut of a row, until something leaks."""
-    tested, rng = Tested(vocabulary=subject.plan.vocabulary), generator(subject.plan.seed, "probe", use, "changes")
-    for rows in random_batches(subject, use, SECONDS * subject.patience / 2):
-        leaks(subject, answer, rows, tested, rng)
-        if not max(tested.worst.values()) <= limit:
-            return tested
-    if subject.causal:
-        every_cut(subject, answer, longest_rows(subject)[1:2], tested)
-    return tested
-
-
 def in_training(subject: Subject) -> Measured:
     """Training mode without dropout. Statistics of the batch are honest there if scoring uses running ones: they are
     told, and what is left without them must not leak. Before training in float32, too: a network may know how audits
@@ -90,19 +78,19 @@ def in_training(subject: Subject) -> Measured:
     mode, limit = TrainingMode(subject.network), subject.tolerance
     tested = probed(subject, mode, "training", limit)
     normed = [each for each in mode.network.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
-    batch_norm = max(tested.worst.values())
+    batch_norm = tested.largest
     if batch_norm > limit and normed:
         for module in normed:
             module.eval()
         tested = probed(subject, mode, "training", limit)
-    if max(tested.worst.values()) <= limit and subject.dtype == torch.float64 and subject.trained is None:
+    if tested.largest <= limit and subject.dtype == torch.float64 and subject.trained is None:
         single = TrainingMode(copy.deepcopy(subject.network).float())
         for module in single.network.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.eval()
         limit = 1e-5 * (1 + float(single(subject.full_rows).abs().max()))
         tested = probed(subject, single, "training in float32", limit)
-    if max(tested.worst.values()) <= limit and batch_norm > limit:
+    if tested.largest <= limit and batch_norm > limit:
         meaning = (
             f"In training mode {len(normed)} batch norms see the whole batch, later words included; scoring uses"
             " their running statistics, so that scores are honest."
@@ -140,7 +128,7 @@ def single(subject: Subject, device: torch.device, where: str) -> Measured:
     exact, found_there = subject.log_p(subject.full_rows), answer(subject.full_rows, None)
     size = 1 + float(exact.abs().max())
     tested = probed(subject, answer, "single", 1e-5 * size)
-    if not max(tested.worst.values()) <= 1e-5 * size:
+    if not tested.largest <= 1e-5 * size:
         return tested.judged(1e-5 * size, where)
     gap = largest_change([exact], [found_there])
     good = f"{where}predictions depend on nothing that they may not see, and are those of float64."
@@ -179,7 +167,7 @@ def over_long_texts(subject: Subject) -> Measured | str:
         except (BadInput, IndexError, RuntimeError, ValueError) as error:
             why = first_line(error)
             continue
-        tested = Tested(vocabulary=subject.plan.vocabulary)
+        tested = Tested(subject)
         leaks(subject, subject.log_p, rows, tested, generator(subject.plan.seed, "long", "changes"))
         if subject.causal:
             cuts = int(SECONDS * subject.patience / max(1e-4, seconds))
@@ -304,25 +292,21 @@ def left_filler(subject: Subject) -> Tensor:
     return torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
 
 
-def left_change(subject: Subject, *, positions: bool) -> tuple[float, str]:
-    """The largest change by padding on the left, and where: each row by itself, and all together."""
-    network = subject.external
+def left_change(subject: Subject, *, positions: bool) -> float:
+    """The largest change by padding on the left, of each row by itself and of all together."""
+    network, drawn = subject.external, left_filler(subject)
     assert network is not None
-    drawn = left_filler(subject)
     fillers = (torch.zeros_like(drawn), drawn) if subject.pad is None else (torch.full_like(drawn, subject.pad),)
     rows = [row for row in subject.rows if len(row) > 1] or list(subject.rows)
     alone = [subject.answers([row])[0] for row in rows]
-    found = {"a batch of one": 0.0, "a batch": 0.0}
+    worst = 0.0
     for filler in fillers:
+        worst = max(worst, largest_change(alone, left_padded(network, rows, subject.longest, filler, positions)))
         for row, answer in zip(rows, alone, strict=True):
-            for width in sorted({len(row) + 1, subject.longest} - {len(row)}):
-                if width <= subject.longest:
-                    changed = left_padded(network, [row], width, filler, positions)
-                    found["a batch of one"] = max(found["a batch of one"], largest_change([answer], changed))
-        changed = left_padded(network, rows, subject.longest, filler, positions)
-        found["a batch"] = max(found["a batch"], largest_change(alone, changed))
-    where = max(found, key=found.__getitem__)
-    return found[where], where
+            for width in {len(row) + 1, subject.longest}:
+                if len(row) < width <= subject.longest:
+                    worst = max(worst, largest_change([answer], left_padded(network, [row], width, filler, positions)))
+    return worst
 
 
 def left_padding(subject: Subject) -> Measured | str:
@@ -331,14 +315,14 @@ def left_padding(subject: Subject) -> Measured | str:
         return why
     assert subject.external is not None
     positions = counts_from_zero(subject)
-    worst, where = left_change(subject, positions=positions)
+    worst = left_change(subject, positions=positions)
     how = " with position ids" if positions else ""
+    some = f"changes its predictions, by up to {worst:.2g} nats" if worst > subject.tolerance else "changes nothing"
     if subject.external.pads_assumed:
-        some = f"changes its predictions, by up to {worst:.2g} nats" if worst > subject.tolerance else "changes nothing"
         meaning = f"Padding side: right (assumed). Padding before a text{how} {some}."
         return Measured(worst, "-", None if worst > subject.tolerance else True, meaning)
-    bad = f"Padding before a text{how} changes its predictions in {where}, by up to {worst:.2g} nats."
-    return at_most(worst, subject.tolerance, f"Padding before a text{how} changes nothing.", bad)
+    meaning = f"Padding before a text{how} {some}."
+    return at_most(worst, subject.tolerance, meaning, meaning)
 
 
 def left_without_positions(subject: Subject) -> Measured | str | None:
@@ -346,7 +330,7 @@ def left_without_positions(subject: Subject) -> Measured | str | None:
     pass."""
     if subject.external is None or no_left(subject) or not counts_from_zero(subject):
         return None
-    worst, _ = left_change(subject, positions=False)
+    worst = left_change(subject, positions=False)
     needs = "Padding before a text changes its predictions unless position ids are given."
     good = "Padding before a text changes nothing, also without position ids."
     return Measured(worst, "-", None, needs if worst > subject.tolerance else good)

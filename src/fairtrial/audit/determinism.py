@@ -7,10 +7,10 @@ import hashlib
 import inspect
 import json
 import os
+import pickle
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from subprocess import PIPE, Popen, TimeoutExpired
 from typing import Any, cast
@@ -30,9 +30,9 @@ from fairtrial.events import Ready, Stepped
 from fairtrial.finding import Measured, Untestable, at_most
 from fairtrial.model.external import ExternalModel, attention_kernel, models
 from fairtrial.model.layers import capture
-from fairtrial.model.part import Part, parts
-from fairtrial.plugins import load_file, run_file, source_of
-from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
+from fairtrial.model.part import parts
+from fairtrial.plugins import load_files, source_of
+from fairtrial.recipe import Duration, Scoring, Training
 from fairtrial.rng import generator_for
 from fairtrial.stored import DataCounts
 from fairtrial.training.checkpoint import Checkpoints
@@ -41,11 +41,11 @@ from fairtrial.training.tasks import ClassifyTask
 
 # R1's short training in a process of its own, which ends with the one that waits for it, also while it imports torch
 FRESH = """
-import json, sys
+import sys
 from fairtrial.environment import end_with_caller
 end_with_caller()
 from fairtrial.audit.determinism import train_as_requested
-print(json.dumps(train_as_requested(*json.loads(sys.argv[1]))))
+train_as_requested(sys.argv[1], int(sys.argv[2]))
 """
 STEPS, RESUMED_STEPS = 30, 8
 ROWS, BATCH = 12, 4
@@ -228,9 +228,10 @@ class RepeatedRuns:
         self.states: list[list[str]] | None = None
 
     def __enter__(self) -> RepeatedRuns:
-        written = plugins_of(self.plans, self.folder.__enter__())
+        request = self.folder.__enter__() / "request"
+        request.write_bytes(pickle.dumps((plugin_files(self.plans, request.parent), self.plans)))
         held, self.alive = os.pipe()  # closed by the system when this process ends, however it does
-        self.running = [start_process(self.plans, number, written, held) for number in (0, 1)]
+        self.running = [start_process(request, number, held) for number in (0, 1)]
         os.close(held)
         return self
 
@@ -251,11 +252,10 @@ class RepeatedRuns:
         return same_bits(first == second, "Training in two fresh processes")
 
 
-def start_process(plans: Sequence[Plan], number: int, plugins: dict[str, tuple[str, str]], held: int) -> Popen[str]:
-    request = json.dumps([[asdict(plan) for plan in plans], number, plugins])  # a plan of a module has no process
+def start_process(request: Path, number: int, held: int) -> Popen[str]:
     ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
-    command = [sys.executable, "-P", "-c", FRESH, request]
+    command = [sys.executable, "-P", "-c", FRESH, str(request), str(number)]
     environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
     return Popen(command, stdin=held, stdout=PIPE, stderr=PIPE, encoding="utf-8", errors="replace", env=environment)
 
@@ -272,61 +272,30 @@ def wait_for_states(process: Popen[str]) -> list[str]:
     return [str(state) for state in json.loads(out.strip().splitlines()[-1])]
 
 
-def plugins_of(plans: Sequence[Plan], folder: Path) -> dict[str, tuple[str, str]]:
-    """File and class of every part that is not built in; no class: a plugin's file, which registers what it has."""
-    kinds = {choice.name: parts.find(choice.name) for plan in plans for choice in plan.choices}
-    others = {name: kind for name, kind in kinds.items() if not kind.__module__.startswith("fairtrial.")}
-    found = {
-        name: (file_of(kind, name, folder), "" if is_plugin(kind) else kind.__qualname__)
-        for name, kind in others.items()
-    }
-    for name in {plan.model.name for plan in plans} & set(models.list()):
-        found[name] = (file_of_model(name, folder), "")
-    return found
+def plugin_files(plans: Sequence[Plan], folder: Path) -> list[Path]:
+    """Files that register the parts and models that are not built in. What was written in a notebook or a script, which
+    must not be run again, becomes one."""
+    kinds: dict[str, Any] = {choice.name: parts.find(choice.name) for plan in plans for choice in plan.choices}
+    kinds |= {name: models.find(name) for name in {plan.model.name for plan in plans} & set(models.list())}
+    files = []
+    for name, kind in kinds.items():
+        if kind.__module__.startswith("fairtrial_plugin_"):
+            files.append(Path(inspect.getfile(kind)))
+        elif not kind.__module__.startswith("fairtrial."):
+            files.append(folder / (name.partition(":")[0] if name in models.list() else f"{name}.py"))
+            files[-1].write_bytes(source_of(kind, name).encode())
+    return files
 
 
-def is_plugin(value: object) -> bool:
-    return bool(value.__module__.startswith("fairtrial_plugin_"))
-
-
-def file_of_model(name: str, folder: Path) -> str:
-    builder: Any = models.find(name)
-    if is_plugin(builder):
-        return inspect.getfile(builder)
-    copy = folder / name.partition(":")[0]
-    copy.write_bytes(source_of(builder, name).encode())
-    return str(copy)
-
-
-def file_of(kind: type[Part], name: str, folder: Path) -> str:
-    """The file of a part; of one from a notebook or a script, which must not be run again, a copy of its source."""
-    if kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__:
-        return inspect.getfile(kind)
-    copy = folder / f"{name}.py"
-    copy.write_bytes(source_of(kind, name).encode())
-    return str(copy)
-
-
-def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[str, tuple[str, str]]) -> list[str]:
-    """In the fresh process: the state of each plan after its training."""
+def train_as_requested(request: str, number: int) -> None:
+    """In the fresh process: print the state of each plan after its training."""
     torch.set_num_threads(1)
-    for name, (file, class_name) in plugins.items():
-        if name in parts.list() or name in models.list():
-            continue
-        if not class_name:
-            load_file(Path(file))
-            continue
-        sys.path.insert(0, str(Path(file).parent))
-        module = run_file(Path(file).stem, Path(file), Path(file).read_bytes())
-        if name not in parts.list():
-            parts.add(name)(getattr(module, class_name))
+    files, plans = pickle.loads(Path(request).read_bytes())  # which its caller wrote
+    load_files(files)
     states = []
-    for fields in plans:
-        choices = tuple(PartChoice(**choice) for choice in fields["choices"])
-        built = {"shape": Shape(**fields["shape"]), "choices": choices, "model": PartChoice(**fields["model"])}
-        plan = Plan(**fields | built)
+    for plan in plans:
         try:
             states.append(trained_state(plan, number))
         except Exception as error:  # whatever a part raises
             states.append(f"{RAISED}{type(error).__name__}: {message_of(error)[:200]}")
-    return states
+    print(json.dumps(states))

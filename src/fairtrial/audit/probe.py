@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise, product
@@ -19,97 +19,36 @@ import torch
 from safetensors.torch import load
 from torch import Tensor
 
-from fairtrial.audit.subject import RESERVED, Subject, as_batch, generator, largest_change
+from fairtrial.audit.subject import MOST_ROWS, Subject, as_batch, generator, largest_change
 from fairtrial.finding import Measured, at_most
-from fairtrial.prepare import Prepared
-from fairtrial.record import Record
 from fairtrial.training.loop import put_weights
-from fairtrial.training.scoring import ROWS, TOKENS, in_batches, scoring, sliding, window_nats
+from fairtrial.training.scoring import TOKENS, in_batches, scoring, sliding, window_nats
 from fairtrial.training.tasks import LanguageTask
 
-MOST_ROWS = 128
 MOST_VALUES = 2**24  # log-probabilities of one batch, so that memory stays small
 SECONDS = 0.25  # of processor time for each check; a thorough audit takes twenty times as long
 ASKED_ALONE = 6  # rows of a batch that are asked once more by themselves
 SCORED_ALONE = 12  # items of a record whose scores are computed once more
 SCORED_BATCHES = 3  # batches of windows that are scored once more
-EXAMPLES = 48  # texts and answers of each set that a network must not know before training
 FEWEST = 3  # random batches, whatever the time
 LUCK = 6.0  # standard errors above chance, in predicting what cannot be predicted
 Answer = Callable[[Tensor, Tensor | None], Tensor]
-
-
-@dataclass(frozen=True)
-class Text:
-    """What a network reads in training and scoring: rows with their reserved tokens, and how many at once."""
-
-    rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]
-    reserved: tuple[int, ...]  # entries of the vocabulary that are no words
-    batches: tuple[int, ...]  # rows at once, in training and in scoring
-    frequencies: Tensor | None = field(default=None, repr=False)  # of the targets [entry or class]
-    examples: Mapping[str, Sequence[tuple[Tensor, Tensor]]] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(cls, prepared: Prepared) -> Text:
-        task, tokenizer = prepared.task, prepared.tokenizer
-        rows: list[Tensor] = []
-        answers: list[np.ndarray] = []
-        for index in range(max(2, min(8, -(-2 * MOST_ROWS // prepared.recipe.training.batch)))):
-            batch = task.batches.batch(index)
-            lengths = batch.lengths if batch.lengths is not None else np.full(len(batch.ids), batch.ids.shape[1])
-            rows += [
-                torch.from_numpy(row[:size].astype(np.int64)) for row, size in zip(batch.ids, lengths, strict=True)
-            ]
-            answers.append(batch.answers[batch.answers >= 0])
-        special = (tokenizer.pad, tokenizer.unknown, tokenizer.start, tokenizer.stop, tokenizer.mask)
-        sizes = len(prepared.splits.labels) if prepared.recipe.task == "classify" else tokenizer.size
-        counts = np.bincount(np.concatenate(answers).ravel().astype(int), minlength=sizes)
-        scored = ROWS if prepared.recipe.task == "classify" else max(1, TOKENS // prepared.recipe.shape.length)
-        reserved = tuple(dict.fromkeys(each for each in special if each is not None))
-        batches = (prepared.recipe.training.batch, scored)
-        return cls(tuple(rows), reserved, batches, torch.from_numpy(counts), examples_of(prepared, rows))
-
-
-def examples_of(prepared: Prepared, rows: Sequence[Tensor]) -> dict[str, list[tuple[Tensor, Tensor]]]:
-    """Some texts and their answers: of training, and of each test set."""
-    task, found = prepared.task, {}
-    if isinstance(task, LanguageTask):
-        found["its training text"] = [row for row in rows if len(row) > 1][:EXAMPLES]
-        for name in prepared.splits.tests:
-            texts = (torch.from_numpy(np.array(each[: task.length], np.int64)) for each in task.sets[name].sequences)
-            found[f"the test set {name}"] = [
-                row for row, _ in zip(texts, range(EXAMPLES), strict=False) if len(row) > 1
-            ]
-        return {name: [(row[:-1], row[1:]) for row in own] for name, own in found.items() if own}
-    if prepared.recipe.task != "classify":
-        return {}
-    pairs = {}
-    for name in ("train", *prepared.splits.tests):
-        texts, labels = task.sets[name]
-        some = np.linspace(0, len(texts) - 1, min(2 * EXAMPLES, len(texts))).round().astype(int)
-        pairs[f"the set {name}"] = [
-            (torch.from_numpy(np.array(texts[n], np.int64)), torch.tensor(int(labels[n]))) for n in some
-        ]
-    return {name: own for name, own in pairs.items() if len(own) >= EXAMPLES}
-
-
-def text_of(subject: Subject) -> Text:
-    """The subject's own text; where none is known, its sample rows."""
-    if isinstance(subject.text, Text):
-        return subject.text
-    first = 0 if subject.pad is None else 1
-    return Text(subject.rows, tuple(range(first, min(RESERVED, subject.plan.vocabulary))), (32, ROWS))
 
 
 @dataclass
 class Tested:
     """The ranges that were asked about, which the finding tells."""
 
+    subject: Subject = field(repr=False)
     batches: int = 0
     rows: tuple[int, int] = (MOST_ROWS, 0)
     lengths: tuple[int, int] = (10**9, 0)
-    vocabulary: int = 0
     worst: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def largest(self) -> float:
+        """Of all changes; infinite where one is no number."""
+        return max(self.worst.values())
 
     def note(self, rows: Sequence[Tensor]) -> None:
         self.batches += 1
@@ -123,19 +62,17 @@ class Tested:
     def judged(self, limit: float, where: str) -> Measured:
         ranges = (
             f"{self.batches} random batches of {self.rows[0]} to {self.rows[1]} rows and {self.lengths[0]} to"
-            f" {self.lengths[1]} tokens, {self.vocabulary:,} entries"
+            f" {self.lengths[1]} tokens, {self.subject.plan.vocabulary:,} entries"
         )
-        fault = max(self.worst, key=lambda name: self.worst[name] if self.worst[name] == self.worst[name] else math.inf)
-        value = self.worst[fault]
+        value, fault = max((change, fault) for fault, change in self.worst.items())
         good = f"{where}predictions depend on nothing that they may not see ({ranges})."
-        return at_most(
-            value, limit, good, f"{where}predictions depend on {fault}, by up to {value:.2g} nats ({ranges})."
-        )
+        bad = f"{where}predictions depend on {fault}, by up to {value:.2g} nats ({ranges})."
+        return at_most(value, limit, good, bad)
 
 
 def random_batches(subject: Subject, use: str, seconds: float) -> Iterator[list[Tensor]]:
     """Batches of rows, until the time is over: first those of training and scoring and the largest, then any."""
-    text, rng = text_of(subject), generator(subject.plan.seed, "probe", use)
+    text, rng = subject.own_text, generator(subject.plan.seed, "probe", use)
     ends = subject.external is not None and subject.external.declared.end is not None
     source = subject.rows if ends else text.rows
     longest, shortest = min(subject.plan.shape.length, max(map(len, source))), subject.shortest
@@ -169,7 +106,7 @@ def random_batches(subject: Subject, use: str, seconds: float) -> Iterator[list[
 
 def changed(subject: Subject, row: Tensor, rng: torch.Generator, kind: int | None = None) -> Tensor:
     """A row as it is (0), with some tokens drawn anew (1), or reserved (2), or of few words that come again (3)."""
-    text, kind = text_of(subject), int(torch.randint(4, (), generator=rng)) if kind is None else kind
+    text, kind = subject.own_text, int(torch.randint(4, (), generator=rng)) if kind is None else kind
     never = forbidden(subject)
     reserved = [token for token in text.reserved if token not in never]
     if kind and len(row):
@@ -182,6 +119,11 @@ def changed(subject: Subject, row: Tensor, rng: torch.Generator, kind: int | Non
     for token in never:
         row = torch.where(row == token, next(n for n in range(subject.plan.vocabulary) if n not in never), row)
     return row
+
+
+def drawn_like(subject: Subject, row: Tensor, rng: torch.Generator) -> Tensor:
+    """As many tokens of other text."""
+    return changed(subject, torch.randint(subject.plan.vocabulary, row.shape, generator=rng), rng)
 
 
 def forbidden(subject: Subject) -> set[int]:
@@ -198,8 +140,7 @@ def other_endings(subject: Subject, rows: Sequence[Tensor], rng: torch.Generator
     found, kept = [], []
     for row in rows:
         cut = int(torch.randint(1, len(row) + 1, (), generator=rng))
-        drawn = changed(subject, torch.randint(subject.plan.vocabulary, row.shape, generator=rng), rng)
-        found.append(torch.cat((row[:cut], drawn[cut:])))
+        found.append(torch.cat((row[:cut], drawn_like(subject, row, rng)[cut:])))
         kept.append(cut)
     return found, kept
 
@@ -220,7 +161,7 @@ def every_cut(subject: Subject, answer: Answer, rows: Sequence[Tensor], tested: 
         for chosen in cuts.split(size):
             others = []
             for cut in chosen.tolist():
-                drawn = changed(subject, torch.randint(subject.plan.vocabulary, row.shape, generator=rng), rng)
+                drawn = drawn_like(subject, row, rng)
                 others.append(torch.cat((row[:cut], (drawn if cut % 4 else drawn[:1].expand_as(row))[cut:])))
             tested.note(others)
             later_words(tested, [before] * len(others), list(answer(torch.stack(others), None)), chosen.tolist())
@@ -230,7 +171,7 @@ def every_cut(subject: Subject, answer: Answer, rows: Sequence[Tensor], tested: 
 def longest_rows(subject: Subject) -> list[Tensor]:
     """The longest row of its text, the same with reserved and other tokens, and a random one."""
     rng = generator(subject.plan.seed, "probe", "rows")
-    row = max(text_of(subject).rows, key=len)[: subject.plan.shape.length].clone()
+    row = max(subject.own_text.rows, key=len)[: subject.plan.shape.length].clone()
     drawn = torch.randint(subject.plan.vocabulary, row.shape, generator=rng)
     return [changed(subject, each, rng, kind=kind) for each, kind in ((row, 0), (row, 2), (drawn, 0))]
 
@@ -238,7 +179,7 @@ def longest_rows(subject: Subject) -> list[Tensor]:
 def sees_future(subject: Subject) -> Measured:
     """Every cut of three rows; bare beginnings, which have no ending at all; and every entry of the vocabulary, as the
     last word that may be seen and as the first that may not, as far as the time goes."""
-    tested, rows = Tested(vocabulary=subject.plan.vocabulary), longest_rows(subject)
+    tested, rows = Tested(subject), longest_rows(subject)
     every_cut(subject, subject.log_p, rows, tested)
     whole, shortest = subject.log_p(rows[0][None])[0], subject.shortest
     for cut in range(shortest, len(rows[0])):
@@ -253,7 +194,7 @@ def sees_future(subject: Subject) -> Measured:
 def every_entry(subject: Subject, tested: Tested) -> int:
     """Short rows with one entry before the cut and another after it, reserved ones first; how many were asked."""
     rng, never = generator(subject.plan.seed, "probe", "entries"), forbidden(subject)
-    first = [token for token in text_of(subject).reserved if token not in never]
+    first = [token for token in subject.own_text.reserved if token not in never]
     entries = [token for token in torch.randperm(subject.plan.vocabulary, generator=rng).tolist() if token not in never]
     order = torch.tensor(list(dict.fromkeys([*first, *entries])))
     length = max(4, subject.shortest)
@@ -267,43 +208,46 @@ def every_entry(subject: Subject, tested: Tested) -> int:
         cut = int(torch.randint(1, length, (), generator=rng))
         ids[:, cut - 1] = seen
         ids[:, cut] = seen.flip(0)
-        later_words(
-            tested, list(subject.log_p(ids)), list(subject.log_p(with_ending(ids, other, cut))), [cut] * len(ids)
-        )
+        other[:, :cut] = ids[:, :cut]
+        later_words(tested, list(subject.log_p(ids)), list(subject.log_p(other)), [cut] * len(ids))
         done += len(seen)
         if time.process_time() - started > SECONDS * subject.patience:
             break
     return done
 
 
-def with_ending(ids: Tensor, other: Tensor, cut: int) -> Tensor:
-    """[batch time] -> the same up to the cut, then the other"""
-    return torch.cat((ids[:, :cut], other[:, cut:]), 1)
-
-
 def depends_on_batch(subject: Subject) -> Measured:
     """Evaluation: other texts, their number and order, padding, later words and earlier calls change nothing."""
-    tested, rng = (
-        Tested(vocabulary=subject.plan.vocabulary),
-        generator(subject.plan.seed, "probe", "batches", "changes"),
-    )
-    fixed = subject.rows[0][None]
+    tested, rng = Tested(subject), generator(subject.plan.seed, "probe", "batches", "changes")
+    fixed, pad = subject.rows[0][None], subject.pad or 0
     first = subject.log_p(fixed)
     for rows in random_batches(subject, "batches", SECONDS * subject.patience):
         tested.note(rows)
-        before = subject.answers(rows, filler=subject.pad or 0)
+        before = subject.answers(rows, filler=pad)
         if subject.causal:
             others, kept = other_endings(subject, rows, rng)
-            later_words(tested, before, subject.answers(others, filler=subject.pad or 0), kept)
+            later_words(tested, before, subject.answers(others, filler=pad), kept)
         order = torch.randperm(len(rows), generator=rng).tolist()
-        turned = subject.answers([rows[n] for n in order], filler=subject.pad or 0)
+        turned = subject.answers([rows[n] for n in order], filler=pad)
         tested.change("the order of its batch", [before[n] for n in order], turned)
         for number in order[:ASKED_ALONE]:
             tested.change("the other texts of its batch", [before[number]], subject.answers([rows[number]]))
         tested.change("what was asked before", [first], [subject.log_p(fixed)])
-        if not max(tested.worst.values()) <= subject.tolerance:
+        if not tested.largest <= subject.tolerance:
             break
     return tested.judged(subject.tolerance, "")
+
+
+def probed(subject: Subject, answer: Answer, use: str, limit: float) -> Tested:
+    """Random batches, and every cut of a row, until something leaks."""
+    tested, rng = Tested(subject), generator(subject.plan.seed, "probe", use, "changes")
+    for rows in random_batches(subject, use, SECONDS * subject.patience / 2):
+        leaks(subject, answer, rows, tested, rng)
+        if not tested.largest <= limit:
+            return tested
+    if subject.causal:
+        every_cut(subject, answer, longest_rows(subject)[1:2], tested)
+    return tested
 
 
 def leaks(subject: Subject, answer: Answer, rows: Sequence[Tensor], tested: Tested, rng: torch.Generator) -> None:
@@ -318,9 +262,7 @@ def leaks(subject: Subject, answer: Answer, rows: Sequence[Tensor], tested: Test
         later_words(tested, before, list(after), kept)
     if len(rows) > 1:
         mine = int(torch.randint(len(rows), (), generator=rng))
-        drawn = [
-            changed(subject, torch.randint(subject.plan.vocabulary, row.shape, generator=rng), rng) for row in rows
-        ]
+        drawn = [drawn_like(subject, row, rng) for row in rows]
         drawn[mine] = rows[mine]
         after = answer(as_batch(drawn, filler=subject.pad or 0)[0], lengths)
         tested.change("the other texts of its batch", [before[mine]], [real_answers(subject, after, rows)[mine]])
@@ -339,7 +281,7 @@ def own_targets(subject: Subject) -> Measured | str:
     """The score and the loss, of answers that are drawn after the network was asked: it cannot know them. A loss of its
     own must rise and fall with the answers; terms that do not depend on them (balance of experts, decay) may be
     there."""
-    text, rng = text_of(subject), generator(subject.plan.seed, "probe", "targets")
+    text, rng = subject.own_text, generator(subject.plan.seed, "probe", "targets")
     network, classes = subject.network, subject.plan.vocabulary if subject.causal else subject.plan.classes
     rows = [row for row in text.rows if len(row) > 1][:8] or list(text.rows[:8])
     ids, lengths = as_batch(rows, filler=subject.pad or 0)
@@ -386,7 +328,7 @@ def follows(asked: Callable[[Tensor], tuple[float, float]], best: Tensor, least:
 
 def knows_before_training(subject: Subject) -> Measured | str:
     """A network as built must not beat the frequencies of the answers, neither on training nor on test texts."""
-    text = text_of(subject)
+    text = subject.own_text
     if subject.plan.module is not None:
         return "A module is audited as it is: its first weights are not known."
     if text.frequencies is None or not text.examples:
@@ -419,7 +361,7 @@ def lead_over(network: Any, examples: Sequence[tuple[Tensor, Tensor]], shares: T
 def predicts_random_words(subject: Subject) -> Measured | str:
     """Words drawn at random cannot be predicted, so whoever does has seen them: through the future, a file, its callers
     or an earlier call. In float32, in the batches of training and scoring, in evaluation and in training mode."""
-    text, rng = text_of(subject), generator(subject.plan.seed, "probe", "random words")
+    text, rng = subject.own_text, generator(subject.plan.seed, "probe", "random words")
     network, worst = copy.deepcopy(subject.network).float(), 0.0
     allowed = torch.tensor([n for n in range(subject.plan.vocabulary) if n not in forbidden(subject)])
     length = min(subject.plan.shape.length, max(map(len, text.rows)))
@@ -443,7 +385,7 @@ def scores_alone(subject: Subject) -> Measured | str | None:
     itself, every word of it from nothing but the words before it."""
     if subject.trained is None:
         return None
-    record, prepared = cast(tuple[Record, Prepared | None], subject.trained)
+    record, prepared = subject.trained
     if prepared is None:
         return "Its data are gone, or have changed: its scores cannot be computed again."
     task, reported = prepared.task, record.outcomes()

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairtrial.audit import conditions, determinism, probe, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
-from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
+from fairtrial.audit.subject import Plan, Subject, Text, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, FairtrialError, HelperDied, OutOfTime, message_of
 from fairtrial.finding import (
@@ -62,7 +62,6 @@ CHECKS = (
     Check("M10", "attention has collapsed", "amber", sanity.collapsed),
     Check("M11", "a block changes its input", "amber", sanity.residual_identity),
     Check("M12", "evaluation is not repeatable", "red", sanity.repeats_itself),
-    Check("M12d", "dropout", "amber", sanity.dropouts),
     Check("M14", "first loss is not uniform", "amber", sanity.first_loss),
     Check("M14g", "weights without a gradient", "amber", sanity.gradients_arrive),
     Check("O1", "own optimizer", "amber", sanity.own_optimizer),
@@ -97,11 +96,10 @@ CHECKS = (
 
 NO_LIMIT = "-"  # of a check that could not be measured; one that fails without a limit has raised
 UNLIMITED = TimeLimit()
-OnFinding = Callable[[Finding], None]
 OnProgress = Callable[[str, float], None]  # what is being checked, which share of the audit is done
 
 
-def ignore(*told: object) -> None:
+def ignore(check: str, share: float) -> None:
     """Nobody waits for it."""
 
 
@@ -111,11 +109,10 @@ def audit(
     *,
     only: Sequence[str] = (),
     limit: TimeLimit = UNLIMITED,
-    on_finding: OnFinding = ignore,
     on_progress: OnProgress = ignore,
 ) -> list[Finding]:
     """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process.
-    What the time limit leaves out is not asked. `on_finding` gets each as it ends."""
+    What the time limit leaves out is not asked."""
     chosen = [check for check in checks_of(subject.plan.task) if not only or check.id in only]
     findings: list[Finding] = []
     with use_threads(1), own_rng():
@@ -123,11 +120,8 @@ def audit(
         for check in chosen:
             on_progress(f"{check.id} {check.name}", done / total)
             done += check.cost
-            finding = run_check(check, subject, runs, limit)
-            if finding is not None:
-                finding = without_repeats(finding, findings)
-                findings.append(finding)
-                on_finding(finding)
+            if (finding := run_check(check, subject, runs, limit)) is not None:
+                findings.append(without_repeats(finding, findings))
     return findings
 
 
@@ -135,90 +129,65 @@ def checks_of(task: str) -> list[Check]:
     return [check for check in CHECKS if task == "lm" or not check.decoder_only]
 
 
-def audit_plans(plans: Sequence[Plan], on_finding: OnFinding = ignore, **how: Any) -> list[Finding]:
-    return list(chain.from_iterable(audit_each(plans, on_finding, **how)))
-
-
-def audit_module(plan: Plan, **how: Any) -> list[Finding]:
-    """A module that is there as an object: no other process can build it, so R1 trains copies of it in this one."""
-    return audit_plan(plan, None, **how)
-
-
-def audit_each(
+def audit_plans(
     plans: Sequence[Plan],
-    on_finding: OnFinding = ignore,
     *,
-    texts: Sequence[probe.Text | None] = (),
+    texts: Sequence[Text | None] = (),
     on_progress: OnProgress = ignore,
     **how: Any,
 ) -> list[list[Finding]]:
     """Build and audit each plan, on its own text where it is known. What a user got wrong is raised; what a part does
     wrong is a finding, also while it is built."""
-    found: list[list[Finding]] = []
     for choice in chain.from_iterable(plan.choices for plan in plans):
         parts.find(choice.name)  # an unknown name is refused before any work
-    texts = texts or [None] * len(plans)
+    findings = []
     with RepeatedRuns(plans) as runs:
-        for number, (plan, text) in enumerate(zip(plans, texts, strict=True)):
+        for number, (plan, text) in enumerate(zip(plans, texts or [None] * len(plans), strict=True)):
 
-            def partly(what: str, share: float, number: int = number) -> None:
-                on_progress(what, (number + share) / len(plans))
+            def partly(check: str, share: float, number: int = number) -> None:
+                on_progress(check, (number + share) / len(plans))
 
-            found.append(audit_plan(plan, runs, text=text, on_finding=on_finding, on_progress=partly, **how))
-    return found
+            findings.append(audit_plan(plan, runs, text=text, on_progress=partly, **how))
+    return findings
 
 
 def audit_plan(
     plan: Plan,
-    runs: RepeatedRuns | None,
+    runs: RepeatedRuns | None = None,
     *,
-    bf16: bool = False,
-    patience: float = 1.0,
-    text: probe.Text | None = None,
     limit: TimeLimit = UNLIMITED,
-    on_finding: OnFinding = ignore,
     on_progress: OnProgress = ignore,
+    **how: Any,
 ) -> list[Finding]:
+    """`how`: fields of the subject. A module that is there as an object no other process can build: without `runs`, R1
+    trains copies of it in this one."""
     try:
         with limit.within():
-            subject = replace(subject_of(plan, bf16=bf16), text=text, patience=patience)
+            subject = replace(subject_of(plan), **how)
     except FairtrialError:
         raise
     except OutOfTime:
         meaning = f"Out of time: the network was not built in {limit.seconds:.0f} s."
-        found = [out_of_time(check, plan.task, meaning) for check in checks_of(plan.task)]
+        return [out_of_time(check, plan.task, meaning) for check in checks_of(plan.task)]
     except Exception as error:
-        found = [raised("B1", "can be built", plan.task, error)]
-    else:
-        return audit(subject, runs, limit=limit, on_finding=on_finding, on_progress=on_progress)
-    for finding in found:
-        on_finding(finding)
-    return found
+        return [raised("B1", "can be built", plan.task, error)]
+    return audit(subject, runs, limit=limit, on_progress=on_progress)
 
 
-def audit_target(
-    what: str | PartChoice | Recipe,
-    on_finding: OnFinding = ignore,
-    *,
-    bf16: bool = False,
-    patience: float = 1.0,
-    limit: TimeLimit = UNLIMITED,
-    on_progress: OnProgress = ignore,
-) -> list[Finding]:
+def audit_target(target: str | PartChoice | Recipe, **how: Any) -> list[Finding]:
     """Audit a part, a recipe, a recipe file or the folder of a record, which keeps what is found."""
-    how: Any = {"on_finding": on_finding, "limit": limit, "on_progress": on_progress, "patience": patience}
-    if isinstance(what, Recipe):
-        load_code(what)
-        return audit_plans([plan_of_recipe(what)], bf16=bf16, **how)
-    if isinstance(what, PartChoice):
-        return audit_plans(plans_of_part(what), bf16=bf16, **how)
-    if os.path.isdir(what):
-        record = Record.open(Path(what))
+    if isinstance(target, Recipe):
+        load_code(target)
+        return audit_plans([plan_of_recipe(target)], **how)[0]
+    if isinstance(target, PartChoice):
+        return list(chain.from_iterable(audit_plans(plans_of_part(target), **how)))
+    if os.path.isdir(target):
+        record = Record.open(Path(target))
         require_plugins(record)
-        return list(audit_record(record, bf16=bf16, **how).findings)
-    if what.endswith(".toml") or os.path.isfile(what):
-        return audit_target(load_recipe(Path(what)), bf16=bf16, **how)
-    return audit_target(read_part(what), bf16=bf16, **how)
+        return list(audit_record(record, **how).findings)
+    if target.endswith(".toml") or os.path.isfile(target):
+        return audit_target(load_recipe(Path(target)), **how)
+    return audit_target(read_part(target), **how)
 
 
 def audit_record(
@@ -231,7 +200,7 @@ def audit_record(
         subject = replace(subject_of_record(record), bf16=bf16, patience=patience)
         try:
             prepared = prepare_like(record)
-            subject = replace(subject, text=probe.Text.of(prepared), trained=(record, prepared))
+            subject = replace(subject, text=Text.of(prepared), trained=(record, prepared))
         except BadInput:  # its data are gone or have changed: what needs them is not tested
             subject = replace(subject, trained=(record, None))
         with nullcontext() if only else RepeatedRuns([subject.plan]) as runs:

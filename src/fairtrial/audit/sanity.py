@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import Counter
 from typing import Any, cast
 
 import torch
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from fairtrial.audit.subject import Subject, as_batch, largest_change
 from fairtrial.audit.visibility import maps_of, no_maps
 from fairtrial.finding import Measured, at_most
-from fairtrial.model.layers import Dropout, FeedForward
+from fairtrial.model.layers import FeedForward
 from fairtrial.training.loop import weights_of
 
 
@@ -86,35 +85,18 @@ def repeats_itself(subject: Subject) -> Measured:
     return at_most(worst, 0.0, "Evaluation gives the same answer every time.", bad)
 
 
-AT_THE_ENDS = ("body.word_dropout", "dropout", "sampled")  # of built-in networks, mostly unused
-
-
-def rate(drop: nn.Module) -> float:
-    return float(drop.share if isinstance(drop, Dropout) else drop.p)  # type: ignore[arg-type]
-
-
-def dropouts(subject: Subject) -> Measured:
-    """Where dropout is applied in training: two variants should differ in their idea, not in their dropout."""
-    kinds = (Dropout, nn.modules.dropout._DropoutNd)
-    found = {name: module for name, module in subject.network.named_modules() if isinstance(module, kinds)}
-    found = {name: drop for name, drop in found.items() if name not in AT_THE_ENDS or rate(drop)}
-    shares = Counter(map(rate, found.values()))
-    in_parts = [name.removeprefix("body.parts.") for name in found if name.startswith("body.parts.")]
-    layers = ", ".join(f"{count} x {share:.0%}" for share, count in sorted(shares.items())) or "none"
-    inside = ", ".join(in_parts) or "none"
-    return Measured(float(len(found)), "-", None, f"Dropout layers: {layers}; inside parts: {inside}.")
-
-
 def own_optimizer(subject: Subject) -> Measured | None:
-    if subject.external is None or not subject.external.declared.optimizer:
-        return None
-    return Measured(1.0, "-", None, "It brings its own optimizer: a comparison is of network and optimizer.")
+    return brought("optimizer", subject.external is not None and subject.external.declared.optimizer)
 
 
 def own_loss(subject: Subject) -> Measured | None:
-    if subject.external is None or not subject.external.declared.loss:
+    return brought("loss", subject.external is not None and subject.external.declared.loss)
+
+
+def brought(kind: str, method: str | bool) -> Measured | None:
+    if not method:
         return None
-    return Measured(1.0, "-", None, "It brings its own loss: a comparison is of network and loss.")
+    return Measured(1.0, "-", None, f"It brings its own {kind}: a comparison is of network and {kind}.")
 
 
 def own_tables(subject: Subject) -> Measured | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
@@ -24,17 +25,22 @@ from fairtrial.model.external import KINDS, Declared, ExternalModel, padded_left
 from fairtrial.model.hugging_face import build_model, chunk_of
 from fairtrial.model.network import Classifier, LanguageModel, memory_needed
 from fairtrial.model.part import Part, parts
+from fairtrial.prepare import Prepared
 from fairtrial.recipe import PartChoice, Recipe, Shape, read_part, with_length
 from fairtrial.record import Record
 from fairtrial.rng import seed_for
 from fairtrial.training.device import choose_device
 from fairtrial.training.loop import put_weights
+from fairtrial.training.scoring import ROWS, TOKENS
+from fairtrial.training.tasks import LanguageTask
 
 MOST = 64  # tokens of a row; longer rows would cost much and show nothing more
 CLASSES = 3
 LENGTH = 32  # tokens of a row, for a module that does not say how many it reads
 STRICT = 1e-9  # in float64: a correct network drifts by 4e-16, the smallest real fault seen is 1e-2
 AUDITED = ("classify", "lm")  # an encoder and a decoder
+MOST_ROWS = 128  # of a batch
+EXAMPLES = 48  # texts and answers of each set that a network must not know before training
 CALLS = 1000  # after which a network still gives its first answers
 Network = Classifier | LanguageModel | ExternalModel
 
@@ -82,6 +88,60 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Text:
+    """What a network reads in training and scoring: rows with their reserved tokens, and how many at once."""
+
+    rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]
+    reserved: tuple[int, ...]  # entries of the vocabulary that are no words
+    batches: tuple[int, ...]  # rows at once, in training and in scoring
+    frequencies: Tensor | None = field(default=None, repr=False)  # of the targets [entry or class]
+    examples: Mapping[str, Sequence[tuple[Tensor, Tensor]]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> Text:
+        task, tokenizer = prepared.task, prepared.tokenizer
+        rows: list[Tensor] = []
+        answers: list[np.ndarray] = []
+        for index in range(max(2, min(8, -(-2 * MOST_ROWS // prepared.recipe.training.batch)))):
+            batch = task.batches.batch(index)
+            lengths = batch.lengths if batch.lengths is not None else np.full(len(batch.ids), batch.ids.shape[1])
+            rows += [
+                torch.from_numpy(row[:size].astype(np.int64)) for row, size in zip(batch.ids, lengths, strict=True)
+            ]
+            answers.append(batch.answers[batch.answers >= 0])
+        special = (tokenizer.pad, tokenizer.unknown, tokenizer.start, tokenizer.stop, tokenizer.mask)
+        sizes = len(prepared.splits.labels) if prepared.recipe.task == "classify" else tokenizer.size
+        counts = np.bincount(np.concatenate(answers).ravel().astype(int), minlength=sizes)
+        scored = ROWS if prepared.recipe.task == "classify" else max(1, TOKENS // prepared.recipe.shape.length)
+        reserved = tuple(dict.fromkeys(each for each in special if each is not None))
+        batches = (prepared.recipe.training.batch, scored)
+        return cls(tuple(rows), reserved, batches, torch.from_numpy(counts), examples_of(prepared, rows))
+
+
+def examples_of(prepared: Prepared, rows: Sequence[Tensor]) -> dict[str, list[tuple[Tensor, Tensor]]]:
+    """Some texts and their answers: of training, and of each test set."""
+    task, found = prepared.task, {}
+    if isinstance(task, LanguageTask):
+        found["its training text"] = [row for row in rows if len(row) > 1][:EXAMPLES]
+        for name in prepared.splits.tests:
+            texts = (torch.from_numpy(np.array(each[: task.length], np.int64)) for each in task.sets[name].sequences)
+            found[f"the test set {name}"] = [
+                row for row, _ in zip(texts, range(EXAMPLES), strict=False) if len(row) > 1
+            ]
+        return {name: [(row[:-1], row[1:]) for row in own] for name, own in found.items() if own}
+    if prepared.recipe.task != "classify":
+        return {}
+    pairs = {}
+    for name in ("train", *prepared.splits.tests):
+        texts, labels = task.sets[name]
+        some = np.linspace(0, len(texts) - 1, min(2 * EXAMPLES, len(texts))).round().astype(int)
+        pairs[f"the set {name}"] = [
+            (torch.from_numpy(np.array(texts[n], np.int64)), torch.tensor(int(labels[n]))) for n in some
+        ]
+    return {name: own for name, own in pairs.items() if len(own) >= EXAMPLES}
+
+
+@dataclass(frozen=True)
 class Subject:
     plan: Plan
     network: Any  # a Network, perturbed or trained
@@ -89,9 +149,17 @@ class Subject:
     rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]: eight real, eight random
     calls: int = field(default_factory=lambda: CALLS)
     bf16: bool = False  # whether autocast is asked about
-    text: object = None  # its own text, a `probe.Text`; None: it is not known
-    trained: object = None  # a record and what it was prepared as, whose scores are asked about
+    text: Text | None = None  # its own text, where it is known
+    trained: tuple[Record, Prepared | None] | None = None  # whose scores are asked about; None: its data are gone
     patience: float = 1.0  # how many times as long random questions are asked
+
+    @cached_property
+    def own_text(self) -> Text:
+        """Its own text; where none is known, its sample rows."""
+        if self.text is not None:
+            return self.text
+        first = 0 if self.pad is None else 1
+        return Text(self.rows, tuple(range(first, min(RESERVED, self.plan.vocabulary))), (32, ROWS))
 
     @property
     def causal(self) -> bool:
@@ -259,9 +327,7 @@ def answers_are_numbers(network: Network, rows: Sequence[Tensor]) -> bool:
     return not any(bool(each.isnan().any()) for each in found)
 
 
-def subject_of(
-    plan: Plan, stream: list[int] | None = None, weights: dict[str, Tensor] | None = None, *, bf16: bool = False
-) -> Subject:
+def subject_of(plan: Plan, stream: list[int] | None = None, weights: dict[str, Tensor] | None = None) -> Subject:
     network, fresh = plan.build(), plan.build()
     known = stream or [token % plan.vocabulary for token in word_ids()]
     rows = sample_rows(known, plan.vocabulary, plan.shape.length, plan.seed, **texts_of(network))
@@ -271,8 +337,7 @@ def subject_of(
         perturb_weights(network, plan.seed)
     if isinstance(fresh, ExternalModel):
         fresh.eval().check_answers(rows[0][None])  # a network that does not keep the contract is the user's mistake
-    subject = Subject(plan, to_float64_eval(network, rows), to_float64_eval(fresh, rows), rows)
-    return replace(subject, bf16=bf16)
+    return Subject(plan, to_float64_eval(network, rows), to_float64_eval(fresh, rows), rows)
 
 
 def texts_of(network: Network) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from fairtrial.errors import BadInput
 from fairtrial.explore.guard import LOCAL, Guard
 
 if TYPE_CHECKING:
-    from fairtrial.explore.requests import Pool
+    from fairtrial.explore.server import Pool
 
 __all__ = ["Explorer"]
 PORT = 8765
@@ -32,8 +32,7 @@ class Explorer:
             from uvicorn.protocols.http.h11_impl import H11Protocol
 
             from fairtrial.explore.library import Library
-            from fairtrial.explore.requests import Pool
-            from fairtrial.explore.server import build_app
+            from fairtrial.explore.server import Pool, build_app
         except ImportError as error:
             hint = "install it with: pip install 'fairtrial[explore]'"
             raise BadInput(f"the explorer needs {error.name}", hint) from error

@@ -1,5 +1,5 @@
-"""What the views ask: a text as one network reads it; every part with its options, drawn; a query for keys as they are
-dragged; heads made by hand."""
+"""What the views ask: records and studies; a text as one network reads it; every part with its options, drawn; a query
+for keys as they are dragged; heads made by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from fairtrial import catalogue
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library, Model
-from fairtrial.explore.requests import Plain, RequestParams
+from fairtrial.explore.server import Plain, RequestParams
 from fairtrial.inspection import AttentionMaps, head_off, plot_part
 from fairtrial.model import parts as registered
 from fairtrial.puzzles import Goals, average, head_names, mix, read_sequence, select
@@ -22,6 +22,11 @@ from fairtrial.puzzles import Goals, average, head_names, mix, read_sequence, se
 NEXT = 24  # most probable next tokens
 MOST_WEIGHTS = 1 << 22  # attention weights of one answer
 MOST_KEYS, MOST_WORDS = 40, 32
+
+
+def library(library: Library, params: RequestParams) -> Plain:
+    """All records and studies."""
+    return {"folder": str(library.root), "rows": library.rows()}
 
 
 def models(library: Library, params: RequestParams) -> Plain:

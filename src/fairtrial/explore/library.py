@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.explore.requests import Plain, RequestParams
 from fairtrial.finding import Passport, worst
 from fairtrial.formatting import format_parts, vocabulary_of
 from fairtrial.record import Record
@@ -139,10 +138,6 @@ class Library:
         for gone in set(self.known) - seen:
             del self.known[gone]
         return found
-
-
-def listing(library: Library, params: RequestParams) -> Plain:
-    return {"folder": str(library.root), "rows": library.rows()}
 
 
 def is_name(part: str) -> bool:

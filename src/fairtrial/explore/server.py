@@ -1,42 +1,181 @@
 """The explorer's server: pages from memory, questions answered as JSON.
 
 Every question is `POST /api/NAME` with a JSON object. What answers it is a plain function of the library and of what
-was asked, in `answers.py`, which is imported when it is first needed, since it imports torch."""
+was asked, in `answers.py`, which is imported when it is first needed, since it imports torch. It runs in a thread, off
+the server's loop and not without a limit."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import math
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, is_dataclass
 from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from fairtrial.errors import Busy, FairtrialError
+from fairtrial.errors import BadInput, Busy, FairtrialError
 from fairtrial.explore.guard import RequestTimeout, TooLarge
 from fairtrial.explore.library import Library, NotThere
-from fairtrial.explore.requests import Pool, RequestParams, TooMuch, TooSlow, to_json
 
+Plain = dict[str, Any]  # what JSON can say
+Value = TypeVar("Value")
+WAITING = 64  # jobs that may wait or run; a person's browser has a handful
+ANSWER_SECONDS = 20.0
+TEXT = 4000  # letters of a text
 VIEWS = ("library", "playground", "parts", "puzzles")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 JSON = "application/json"
+QUESTIONS = ("library", "parts", "draw", "solve", "head", "models", "read")  # functions of `answers.py`
+
+
+class TooSlow(FairtrialError):
+    """It took longer than it may."""
+
+
+class TooMuch(FairtrialError):
+    """Too many questions at once."""
+
+
+class Pool:
+    """A few threads, so that reading many files does not keep a typist waiting."""
+
+    def __init__(self) -> None:
+        self.threads = ThreadPoolExecutor(3, thread_name_prefix="explore")
+        self.waiting = 0
+
+    async def run(self, job: Callable[[], Value]) -> Value:
+        if self.waiting >= WAITING:
+            raise TooMuch("too many questions at once", "wait a moment")
+        self.waiting += 1
+        running = asyncio.get_running_loop().run_in_executor(self.threads, job)
+        running.add_done_callback(self.finished)
+        try:
+            return await asyncio.wait_for(asyncio.shield(running), ANSWER_SECONDS)
+        except TimeoutError as error:
+            raise TooSlow("this took too long", "ask for less, such as a shorter text") from error
+
+    def finished(self, done: asyncio.Future[Any]) -> None:
+        self.waiting -= 1
+        if not done.cancelled():
+            done.exception()  # asked for, so that nobody complains of an error that nobody waits for
+
+    def close(self) -> None:
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class RequestParams:
+    values: Mapping[str, object]
+
+    @classmethod
+    def read(cls, body: bytes) -> RequestParams:
+        try:
+            found = json.loads(body or b"{}", parse_int=lambda text: int(text) if len(text) < 20 else float(text))
+        except (ValueError, RecursionError) as error:
+            raise BadInput("this is not JSON") from error
+        if not isinstance(found, dict):
+            raise BadInput("this is not a JSON object")
+        return cls(found)
+
+    def text(self, name: str, default: str | None = None, most: int = TEXT) -> str:
+        value = self._of(name, default, str)
+        if len(value) > most:
+            raise BadInput(f"{name} has {len(value):,} letters; at most {most:,}")
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise BadInput(f"{name} is not valid Unicode")
+        return str(value)
+
+    def number(self, name: str, low: float, high: float, default: float | None = None) -> float:
+        value = self._of(name, default, (int, float))
+        if isinstance(value, bool) or not math.isfinite(value) or not low <= value <= high:
+            raise BadInput(f"{name} must be between {low:g} and {high:g}")
+        return float(value)
+
+    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
+        value = self._of(name, default, int)
+        if isinstance(value, bool) or not low <= value <= high:
+            raise BadInput(f"{name} must be a whole number from {low} to {high}")
+        return int(value)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return bool(self._of(name, default, bool))
+
+    def one_of(self, name: str, known: Sequence[str], default: str | None = None) -> str:
+        value = self.text(name, default, 200)
+        if value not in known:
+            raise BadInput(f"{name} must be one of: {', '.join(known)}")
+        return value
+
+    def rows(self, name: str, width: int | None, most: int) -> list[list[float]]:
+        """A table of finite numbers; all rows as long as the first."""
+        value = self._of(name, [], list)
+        if len(value) > most:
+            raise BadInput(f"{name}: at most {most} rows")
+        for row in value:
+            good = isinstance(row, list) and len(row) == (width or len(value[0])) and 0 < len(row) <= 64
+            if not good or not all(type(cell) in (int, float) and abs(cell) < 1e9 for cell in row):
+                raise BadInput(f"{name} must be a table of numbers")
+        return [[float(cell) for cell in row] for row in value]
+
+    def pairs(self, name: str, most: int = 512) -> list[tuple[int, int]]:
+        return [(int(one), int(two)) for one, two in self.rows(name, 2, most)]
+
+    def options(self, name: str) -> dict[str, object]:
+        """Plain values by name: of a part."""
+        value = self._of(name, {}, dict)
+        if len(value) > 16 or any(not key.isidentifier() or len(key) > 60 for key in value):
+            raise BadInput(f"{name} must be a few options by name")
+        for key, each in value.items():
+            if not (each is None or isinstance(each, bool | str) or (type(each) in (int, float) and abs(each) < 1e9)):
+                raise BadInput(f"{key} must be a number, a word or yes or no")
+        return dict(value)
+
+    def _of(self, name: str, default: object, kind: type | tuple[type, ...]) -> Any:
+        value = self.values.get(name)
+        if value is None:
+            if default is None:
+                raise BadInput(f"{name} is missing")
+            return default
+        if not isinstance(value, kind):
+            raise BadInput(f"{name} is of another type")
+        return value
+
+
+def plain(value: Any) -> Any:
+    """Of any result, what JSON can say: numpy's numbers as Python's, what is not finite as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(inner) for inner in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def to_json(value: object) -> bytes:
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
 STATUS = {TooLarge: 413, RequestTimeout: 408, NotThere: 404, Busy: 409, TooSlow: 503, TooMuch: 503}
-Answer = Callable[[Library, RequestParams], object]
-
-
-QUESTIONS = {  # who answers: `module:function` of this package
-    "library": "library:listing",
-    "parts": "answers:parts",
-    "draw": "answers:draw",
-    "solve": "answers:solve",
-    "head": "answers:head",
-    "models": "answers:models",
-    "read": "answers:read",
-}
 
 
 def build_app(library: Library, pool: Pool) -> Starlette:
@@ -50,12 +189,12 @@ def build_app(library: Library, pool: Pool) -> Starlette:
         return Response(*found) if found else problem(NotThere("there is no such page"))
 
     async def ask(request: Request) -> Response:
-        question = QUESTIONS.get(request.path_params["name"])
-        if question is None:
+        question = request.path_params["name"]
+        if question not in QUESTIONS:
             return problem(NotThere("there is no such question"))
         try:
             params = RequestParams.read(await request.body())
-            answer = await pool.run(lambda: to_json(answer_of(question)(library, params)))
+            answer = await pool.run(lambda: answer_to(question, library, params))
             return Response(answer, media_type=JSON)
         except FairtrialError as error:
             return problem(error)
@@ -69,10 +208,8 @@ def build_app(library: Library, pool: Pool) -> Starlette:
     return app
 
 
-def answer_of(question: str) -> Answer:
-    module, name = question.split(":")
-    found: Answer = getattr(import_module(f"fairtrial.explore.{module}"), name)
-    return found
+def answer_to(question: str, library: Library, params: RequestParams) -> bytes:
+    return to_json(getattr(import_module("fairtrial.explore.answers"), question)(library, params))
 
 
 def unexpected() -> FairtrialError:

@@ -14,10 +14,9 @@ from statistics import median
 
 from safetensors.numpy import save
 
-from fairtrial.audit.probe import Text
-from fairtrial.audit.run import audit_each, audit_record
+from fairtrial.audit.run import audit_plans, audit_record
 from fairtrial.audit.subject import Plan as AuditPlan
-from fairtrial.audit.subject import plan_of_recipe
+from fairtrial.audit.subject import Text, plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import disk_errors, write_bytes
@@ -159,7 +158,7 @@ def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[AuditedVarian
     with use_threads(1):
         prepared = [prepare(recipe, job.seed) for recipe in recipes]
         plans = [audited_plan(each) for each in prepared]
-        audits = audit_each(plans, texts=[Text.of(each) for each in prepared])
+        audits = audit_plans(plans, texts=[Text.of(each) for each in prepared])
     return tuple(
         AuditedVariant(subject.task, subject.variant, Passport.of(subject.variant, findings))
         for subject, findings in zip(job.subjects, audits, strict=True)
