@@ -1,6 +1,6 @@
 """The same questions under other conditions, each of which has hidden a released fault: in training mode (T1), in
 float32 (F1), under autocast (F2), on the device that trains (G1), over long texts (L1), with a mask of ones (K1) or
-among its **kwargs (K3), with position ids (K1p), with padding on the left (K2, K2p), with a cache beside padding (C2),
+among its **kwargs (K3), with position ids (K1p), with padding on the left (K2), with a cache beside padding (C2),
 and after thousands of calls and a step of training (S1)."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from fairtrial.audit.basics import loss_of
 from fairtrial.audit.probe import SECONDS, Tested, every_cut, leaks, probed
-from fairtrial.audit.sanity import loss_of
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.errors import BadInput, message_of
 from fairtrial.finding import Measured, at_most, more_than
@@ -292,9 +292,11 @@ def left_filler(subject: Subject) -> Tensor:
     return torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
 
 
-def left_change(subject: Subject, *, positions: bool) -> float:
-    """The largest change by padding on the left, of each row by itself and of all together."""
-    network, drawn = subject.external, left_filler(subject)
+def left_padding(subject: Subject) -> Measured | str:
+    """Each row by itself and all together, with position ids where the network takes them."""
+    if why := no_left(subject):
+        return why
+    network, drawn, positions = subject.external, left_filler(subject), counts_from_zero(subject)
     assert network is not None
     fillers = (torch.zeros_like(drawn), drawn) if subject.pad is None else (torch.full_like(drawn, subject.pad),)
     rows = [row for row in subject.rows if len(row) > 1] or list(subject.rows)
@@ -306,34 +308,14 @@ def left_change(subject: Subject, *, positions: bool) -> float:
             for width in {len(row) + 1, subject.longest}:
                 if len(row) < width <= subject.longest:
                     worst = max(worst, largest_change([answer], left_padded(network, [row], width, filler, positions)))
-    return worst
-
-
-def left_padding(subject: Subject) -> Measured | str:
-    """With position ids, where the network takes them."""
-    if why := no_left(subject):
-        return why
-    assert subject.external is not None
-    positions = counts_from_zero(subject)
-    worst = left_change(subject, positions=positions)
-    how = " with position ids" if positions else ""
-    some = f"changes its predictions, by up to {worst:.2g} nats" if worst > subject.tolerance else "changes nothing"
-    if subject.external.pads_assumed:
-        meaning = f"Padding side: right (assumed). Padding before a text{how} {some}."
-        return Measured(worst, "-", None if worst > subject.tolerance else True, meaning)
-    meaning = f"Padding before a text{how} {some}."
+    meaning = f"Padding before a text{' with position ids' if positions else ''} "
+    meaning += (
+        "changes nothing." if worst <= subject.tolerance else f"changes its predictions, by up to {worst:.2g} nats."
+    )
+    if network.pads_assumed:  # nobody said that it may stand there
+        assumed = f"Padding side: right (assumed). {meaning}"
+        return Measured(worst, "-", None if worst > subject.tolerance else True, assumed)
     return at_most(worst, subject.tolerance, meaning, meaning)
-
-
-def left_without_positions(subject: Subject) -> Measured | str | None:
-    """A network with absolute positions cannot know where a text begins unless it counts by the mask: to know, not to
-    pass."""
-    if subject.external is None or no_left(subject) or not counts_from_zero(subject):
-        return None
-    worst = left_change(subject, positions=False)
-    needs = "Padding before a text changes its predictions unless position ids are given."
-    good = "Padding before a text changes nothing, also without position ids."
-    return Measured(worst, "-", None, needs if worst > subject.tolerance else good)
 
 
 def cache_beside_padding(subject: Subject) -> Measured | str:
