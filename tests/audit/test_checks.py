@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-import pickle
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -190,9 +188,7 @@ def test_the_page_about_the_leak_audit_names_every_check() -> None:
         assert f"| {check.id} | {check.name} | {check.level} |" in page
 
 
-def test_a_fresh_process_builds_what_a_plugin_file_brings(
-    tmp_path: Path, plugins_leave: Callable[[], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fresh_process_builds_what_a_plugin_file_brings(tmp_path: Path, plugins_leave: Callable[[], None]) -> None:
     (tmp_path / "mods.py").write_text(
         "from fairtrial.model.part import Part, parts\n\n"
         "@parts.add('halved')\nclass Halved(Part):\n    def embed(self, x, positions):\n        return x / 2\n\n"
@@ -200,10 +196,8 @@ def test_a_fresh_process_builds_what_a_plugin_file_brings(
     )
     load_file(tmp_path / "mods.py")
     plans = [small_plan("lm", name) for name in ("halved", "doubled")]
-    request = tmp_path / "request"
-    request.write_bytes(pickle.dumps((plugin_files(plans, tmp_path), plans)))
+    written = plugin_files(plans, tmp_path)
     plugins_leave()
-    train_as_requested(str(request), 0)
-    states = json.loads(capsys.readouterr().out)
+    states = train_as_requested([asdict(plan) for plan in plans], 0, written)
     assert not [state for state in states if state.startswith(RAISED)]
     assert len(set(states)) == 2

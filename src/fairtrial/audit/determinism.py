@@ -7,10 +7,10 @@ import hashlib
 import inspect
 import json
 import os
-import pickle
 import random
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from subprocess import PIPE, Popen, TimeoutExpired
 from typing import Any, cast
@@ -32,7 +32,7 @@ from fairtrial.model.external import ExternalModel, attention_kernel, models
 from fairtrial.model.layers import capture
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_files, source_of
-from fairtrial.recipe import Duration, Scoring, Training
+from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
 from fairtrial.stored import DataCounts
 from fairtrial.training.checkpoint import Checkpoints
@@ -41,11 +41,11 @@ from fairtrial.training.tasks import ClassifyTask
 
 # R1's short training in a process of its own, which ends with the one that waits for it, also while it imports torch
 FRESH = """
-import sys
+import json, sys
 from fairtrial.environment import end_with_caller
 end_with_caller()
 from fairtrial.audit.determinism import train_as_requested
-train_as_requested(sys.argv[1], int(sys.argv[2]))
+print(json.dumps(train_as_requested(*json.loads(sys.argv[1]))))
 """
 STEPS, RESUMED_STEPS = 30, 8
 ROWS, BATCH = 12, 4
@@ -228,10 +228,9 @@ class RepeatedRuns:
         self.states: list[list[str]] | None = None
 
     def __enter__(self) -> RepeatedRuns:
-        request = self.folder.__enter__() / "request"
-        request.write_bytes(pickle.dumps((plugin_files(self.plans, request.parent), self.plans)))
+        files = plugin_files(self.plans, self.folder.__enter__())
         held, self.alive = os.pipe()  # closed by the system when this process ends, however it does
-        self.running = [start_process(request, number, held) for number in (0, 1)]
+        self.running = [start_process(self.plans, number, files, held) for number in (0, 1)]
         os.close(held)
         return self
 
@@ -252,10 +251,11 @@ class RepeatedRuns:
         return same_bits(first == second, "Training in two fresh processes")
 
 
-def start_process(request: Path, number: int, held: int) -> Popen[str]:
+def start_process(plans: Sequence[Plan], number: int, files: Sequence[str], held: int) -> Popen[str]:
+    request = json.dumps([[asdict(plan) for plan in plans], number, files])  # a plan of a module has no process
     ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
-    command = [sys.executable, "-P", "-c", FRESH, str(request), str(number)]
+    command = [sys.executable, "-P", "-c", FRESH, request]
     environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
     return Popen(command, stdin=held, stdout=PIPE, stderr=PIPE, encoding="utf-8", errors="replace", env=environment)
 
@@ -272,7 +272,7 @@ def wait_for_states(process: Popen[str]) -> list[str]:
     return [str(state) for state in json.loads(out.strip().splitlines()[-1])]
 
 
-def plugin_files(plans: Sequence[Plan], folder: Path) -> list[Path]:
+def plugin_files(plans: Sequence[Plan], folder: Path) -> list[str]:
     """Files that register the parts and models that are not built in. What was written in a notebook or a script, which
     must not be run again, becomes one."""
     kinds: dict[str, Any] = {choice.name: parts.find(choice.name) for plan in plans for choice in plan.choices}
@@ -280,22 +280,24 @@ def plugin_files(plans: Sequence[Plan], folder: Path) -> list[Path]:
     files = []
     for name, kind in kinds.items():
         if kind.__module__.startswith("fairtrial_plugin_"):
-            files.append(Path(inspect.getfile(kind)))
+            files.append(inspect.getfile(kind))
         elif not kind.__module__.startswith("fairtrial."):
-            files.append(folder / (name.partition(":")[0] if name in models.list() else f"{name}.py"))
-            files[-1].write_bytes(source_of(kind, name).encode())
+            copy = folder / (name.partition(":")[0] if name in models.list() else f"{name}.py")
+            copy.write_bytes(source_of(kind, name).encode())
+            files.append(str(copy))
     return files
 
 
-def train_as_requested(request: str, number: int) -> None:
-    """In the fresh process: print the state of each plan after its training."""
+def train_as_requested(plans: list[dict[str, Any]], number: int, files: list[str]) -> list[str]:
+    """In the fresh process: the state of each plan after its training."""
     torch.set_num_threads(1)
-    files, plans = pickle.loads(Path(request).read_bytes())  # which its caller wrote
-    load_files(files)
+    load_files(map(Path, files))
     states = []
-    for plan in plans:
+    for fields in plans:
+        choices = tuple(PartChoice(**choice) for choice in fields["choices"])
+        built = {"shape": Shape(**fields["shape"]), "choices": choices, "model": PartChoice(**fields["model"])}
         try:
-            states.append(trained_state(plan, number))
+            states.append(trained_state(Plan(**fields | built), number))
         except Exception as error:  # whatever a part raises
             states.append(f"{RAISED}{type(error).__name__}: {message_of(error)[:200]}")
-    print(json.dumps(states))
+    return states
