@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fairtrial.api import catalogue as catalogue
     from fairtrial.api import clean as clean
     from fairtrial.api import compare as compare
+    from fairtrial.api import compare_curves as compare_curves
     from fairtrial.api import compare_runs as compare_runs
     from fairtrial.api import demo as demo
     from fairtrial.api import explore as explore
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from fairtrial.results.values import Metric as Metric
     from fairtrial.results.values import Question as Question
     from fairtrial.results.values import Score as Score
+    from fairtrial.results.values import Speedup as Speedup
+    from fairtrial.results.values import Speedups as Speedups
     from fairtrial.results.values import TaskVerdict as TaskVerdict
     from fairtrial.results.values import Verdict as Verdict
     from fairtrial.results.values import VerdictKind as VerdictKind
@@ -60,7 +63,7 @@ __version__ = "0.2.0"
 
 FUNCTIONS = (
     "train resume load show finetune study demo verdict audit audit_data baseline clean catalogue parameters"
-    " compare compare_runs power explore verify"
+    " compare compare_runs compare_curves power explore verify"
 )
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {
@@ -72,7 +75,8 @@ PUBLIC = {
     "Recipe": "recipe",
     "Run": "run",
     **dict.fromkeys(
-        "Verdict TaskVerdict Comparison Interval Metric Score VerdictKind Question".split(), "results.values"
+        "Verdict TaskVerdict Comparison Interval Metric Score Speedup Speedups VerdictKind Question".split(),
+        "results.values",
     ),
     "Study": "results.study",
     "Outcomes": "results.outcomes",

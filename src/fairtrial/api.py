@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fairtrial.results.power import Power
     from fairtrial.results.records import Baselines, Records
     from fairtrial.results.study import Study
-    from fairtrial.results.values import Comparison, Verdict
+    from fairtrial.results.values import Comparison, Speedups, Verdict
     from fairtrial.run import Run
     from fairtrial.stored import PlanSummary
 
@@ -854,6 +854,39 @@ def compare_runs(
 
     check_asked(metric, names, margin=margin, alpha=alpha)
     return judge_runs(scores_a, scores_b, (seeds_a, seeds_b), metric, higher_is_better, margin, names, alpha)
+
+
+def compare_curves(
+    results: Results,
+    *,
+    columns: Mapping[str, str] | None = None,
+    baseline: str | None = None,
+    metric: str | None = None,
+    where: Mapping[str, str] | None = None,
+) -> Speedups:
+    """How much less training reaches the same loss? Compare training curves by their steps at equal loss.
+
+    Each variant and the baseline are asked for the lowest loss that every run of both reaches. Where a curve first
+    falls to it is a run's cost. Runs of the same seed are paired. Compare curves of equal schedules only: where the
+    learning rate falls with the steps, part of a curve is not a shorter training.
+
+    Args:
+        results: A table of variant, seed, step and loss (files, a pattern, a data frame, a list of dicts), or a dict:
+            variant -> seed -> [(step, loss), ...].
+        columns: A table's own name of a column: {"step": "gpu_hours"}.
+        baseline: The variant to compare with. Default: the first.
+        metric: The column of the loss, where several could be it.
+        where: Only these rows of a table: {"split": "validation"}.
+
+    >>> curves = {name: {seed: [(step, 3 + 8 * (speed * step) ** -0.3 + seed / 99) for step in range(50, 2000, 50)]
+    ...                  for seed in range(5)} for name, speed in (("learned", 1.0), ("rope", 1.3))}
+    >>> print(ft.compare_curves(curves).speedups[0].sentence)
+    rope reaches learned's loss with 1.30 times less training (95% interval 1.30 to 1.30; loss 3.86, 5 seeds).
+    """
+    from fairtrial.results.curves import speedups_of
+
+    check_asked(metric)
+    return speedups_of(results, columns, baseline, metric, where)
 
 
 def parameters(

@@ -40,7 +40,7 @@ from fairtrial.disk import (
     write_text,
 )
 from fairtrial.errors import BadInput, Busy, DiskTrouble
-from fairtrial.events import Logged, event_json, read_event
+from fairtrial.events import Logged, Scored, event_json, read_event
 from fairtrial.recipe import FOLDER_NAME, Recipe, fingerprint, load_recipe, write_recipe
 from fairtrial.stored import (
     BaselineScores,
@@ -245,6 +245,15 @@ class Record:
 
     def events(self) -> list[Logged]:
         return read_lines(self.checked("events.jsonl"), read_event)
+
+    def curve(self, split: str) -> list[tuple[int, float]]:
+        """(step, loss) wherever this split was scored while training."""
+
+        def read(row: dict[str, object]) -> Logged | None:  # a training has many steps and few scores
+            return read_event(row) if row.get("event") == Scored.kind and row.get("split") == split else None
+
+        scores = read_lines(self.checked("events.jsonl"), read)
+        return [(event.step, event.metrics.loss) for event in scores if isinstance(event, Scored)]
 
     def clock(self) -> list[ClockEntry]:
         return read_lines(self.folder / "clock.jsonl", read_clock)

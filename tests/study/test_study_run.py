@@ -24,7 +24,7 @@ from fairtrial.errors import BadInput, Interrupted
 from fairtrial.events import JobStarted, StudyEvent
 from fairtrial.prepare import prepare
 from fairtrial.record import Record
-from fairtrial.results.study import StudyFiles
+from fairtrial.results.study import StudyFiles, from_json, to_json
 from fairtrial.results.values import Cost, Rule, Verdict
 from fairtrial.stored import FailedTrial, Metrics, PickedOnTest, PlanSummary, TrialResult
 from fairtrial.study import artifacts
@@ -63,6 +63,19 @@ def test_the_same_variant_twice_is_told_to_show_no_difference(same_twice: tuple[
     assert {each.seeds for each in verdict.comparisons} == {6}
     assert {each.verdict for each in verdict.comparisons} <= {"undecided", "equivalent"}
     assert any("is undecided" in line for line in verdict.text)
+
+
+def test_a_verdict_on_language_models_says_how_much_less_training_reaches_the_same_loss(
+    same_twice: tuple[Study, Path],
+) -> None:
+    verdict = StudyFiles.open(same_twice[1]).verdict
+    (speedup,) = verdict.tasks["lm"].speedups
+    assert verdict.tasks["classify"].speedups == ()
+    assert speedup.runs == (6, 6)
+    assert speedup.ratio.low < 1 < speedup.ratio.high  # type: ignore[operator]  # the same variant twice
+    assert sum("Exploratory: again reaches" in text for text in verdict.text) == 1
+    assert "training to the same loss" in verdict.to_text()
+    assert from_json(to_json(verdict)) == verdict
 
 
 def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) -> None:

@@ -18,6 +18,8 @@ from fairtrial.results.values import (
     OwnCode,
     Question,
     ReasonCode,
+    Speedup,
+    SpeedupProblem,
     TaskVerdict,
     TestReuse,
     TrainingEndKind,
@@ -188,6 +190,33 @@ def _outcome(comparison: Comparison) -> str:
     return f"{one} versus {other} is undecided{where}: {f'{reasons}. So far: ' if reasons else ''}{numbers}."
 
 
+SPEEDUP_PROBLEMS = {
+    SpeedupProblem.DIVERGED: "{run} diverged, so no loss is reached by every run",
+    SpeedupProblem.TOO_SHORT: "{run} has a curve of one point",
+    SpeedupProblem.OUT_OF_REACH: "{run} never falls to the loss at which another run begins",
+}
+
+
+def speedup_sentence(speedup: Speedup) -> str:
+    """`rope reaches learned's loss with 1.31 times less training (95% interval 1.22 to 1.40; loss 4.52, 5 seeds).`"""
+    ours, theirs, ratio = speedup.variant, speedup.baseline, speedup.ratio
+    if speedup.problem is not None or ratio.estimate is None or speedup.loss is None:
+        problem = SPEEDUP_PROBLEMS[speedup.problem or SpeedupProblem.TOO_SHORT].format(run=speedup.run)
+        return f"Training of {ours} and {theirs} cannot be compared at equal loss: {problem}."
+    less = ratio.estimate >= 1
+    ends = [ratio.low, ratio.high] if less else [ratio.high, ratio.low]
+    shown = [f"{end if less else 1 / end:.2f}" for end in (ratio.estimate, *ends) if end]
+    interval = f"95% interval {shown[1]} to {shown[2]}" if len(shown) == 3 else "no interval"
+    runs = counted(speedup.runs[0], "seed")
+    if speedup.runs[0] != speedup.runs[1]:
+        runs = f"{speedup.runs[0]} and {speedup.runs[1]} seeds"
+    kind = "less" if less else "more"
+    whose = f"{theirs}'s loss" if less else "the same loss as " + theirs
+    return (
+        f"{ours} reaches {whose} with {shown[0]} times {kind} training ({interval}; loss {speedup.loss:.3g}, {runs})."
+    )
+
+
 def limit_sentences(comparisons: Sequence[Comparison]) -> list[str]:
     """What limits these verdicts, each said once: power, corrections, small differences, few or alike items."""
     lines = []
@@ -256,7 +285,9 @@ def task_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
         *failure_sentences(verdict.failures),
         *([best_of_sentence(verdict.best_of, verdict.metric.name)] if verdict.best_of else []),
     ]
-    return verdict_sentences(verdict.comparisons), limits
+    speedups = [each.sentence for each in verdict.speedups if each.ratio.estimate is not None]
+    exploratory = [f"Exploratory: {' '.join(speedups)}"] if speedups else []
+    return [*verdict_sentences(verdict.comparisons), *exploratory], limits
 
 
 def verdict_sentences(comparisons: Sequence[Comparison]) -> list[str]:

@@ -446,6 +446,70 @@ class Untuned:
     scores: Scores
 
 
+class SpeedupProblem(StrEnum):
+    """Why curves give no speedup."""
+
+    DIVERGED = "diverged"
+    TOO_SHORT = "too_short"  # a curve of one point
+    OUT_OF_REACH = "out_of_reach"  # a run never falls to the loss at which another one begins
+
+
+@dataclass(frozen=True, repr=False)
+class Speedup(Result):
+    """How much less training than its baseline a variant needs for the same loss: the lowest that every run reaches.
+
+    >>> curves = {name: {seed: [(step, 3 + 8 * (speed * step) ** -0.3 + seed / 99) for step in range(50, 2000, 50)]
+    ...                  for seed in range(5)} for name, speed in (("adamw", 1.0), ("muon", 1.5))}
+    >>> round(ft.compare_curves(curves).speedups[0].ratio.estimate, 2)
+    1.5
+    """
+
+    variant: str
+    baseline: str
+    runs: tuple[int, int]  # of the variant and of the baseline
+    ratio: Interval = Interval()  # cost of the baseline by that of the variant: 2 is half the training
+    loss: float | None = None
+    cost: float | None = None  # of the baseline, in the unit of its curves
+    problem: SpeedupProblem | None = None
+    run: str = ""  # which has the problem
+
+    @property
+    def sentence(self) -> str:
+        """What it shows, in words."""
+        from fairtrial.results.sentences import speedup_sentence
+
+        return speedup_sentence(self)
+
+    def describe(self) -> Description:
+        """Its sentence and its row."""
+        from fairtrial.results.verdict_tables import speedup_table
+
+        return Description((self.sentence,), (speedup_table((self,)),))
+
+    def rows(self) -> list[dict[str, object]]:
+        from fairtrial.results.verdict_tables import speedup_numbers
+
+        return [speedup_numbers(self)]
+
+
+@dataclass(frozen=True, repr=False)
+class Speedups(Result):
+    """What `compare_curves` gives: a speedup for each variant but the baseline."""
+
+    speedups: tuple[Speedup, ...]
+    notes: tuple[str, ...] = ()  # what was assumed of the table
+
+    def describe(self) -> Description:
+        """A sentence for each variant, and a table."""
+        from fairtrial.results.verdict_tables import speedup_table
+
+        sentences = (*(each.sentence for each in self.speedups), *self.notes)
+        return Description(sentences, (speedup_table(self.speedups),))
+
+    def rows(self) -> list[dict[str, object]]:
+        return [each.rows()[0] for each in self.speedups]
+
+
 @dataclass(frozen=True)
 class BestOf:
     """The expected lead of the luckiest of several variants that are equally good."""
@@ -485,6 +549,7 @@ class TaskVerdict:
     search: SearchSummary | None = None
     untuned: Untuned | None = None
     best_of: BestOf | None = None
+    speedups: tuple[Speedup, ...] = ()  # of language models, from their validation curves
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,12 @@ from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
 from fairtrial.results.values import (
     AuditLevel,
     Comparison,
+    Cost,
     Interval,
     Metric,
     Question,
     Score,
+    Speedup,
     TaskVerdict,
     Verdict,
     VerdictKind,
@@ -392,6 +394,63 @@ def data_audit(task: TaskVerdict) -> Table | None:
     return some("audit of the data", ("check", "where", "level", "measured", "meaning"), rows, note, text_columns=5)
 
 
+def speedups(task: TaskVerdict) -> Table | None:
+    return speedup_table(task.speedups, task.cost) if task.speedups else None
+
+
+def speedup_table(speedups: Sequence[Speedup], cost: Mapping[str, Cost] | None = None) -> Table:
+    """How many times less training reaches the same loss: in steps and, where the cost of a step is known, in FLOPs and
+    seconds."""
+    rows = []
+    for each in speedups:
+        ours, theirs = ((cost or {}).get(name, Cost()) for name in (each.variant, each.baseline))
+        flops = theirs.flops_per_step / ours.flops_per_step if theirs.flops_per_step and ours.flops_per_step else None
+        seconds = 1 / ours.seconds_ratio if ours.seconds_ratio else None
+        shown = [MISSING if factor is None else speedup_text(each.ratio, factor) for factor in (1.0, flops, seconds)]
+        where = (
+            (few_digits(each.cost), few_digits(each.cost / each.ratio.estimate))
+            if each.cost and each.ratio.estimate
+            else (MISSING, MISSING)
+        )
+        rows.append(
+            row(each.variant, each.baseline, f"{each.loss:.3f}" if each.loss is not None else MISSING, *where, *shown)
+        )
+    columns = (
+        "variant",
+        "baseline",
+        "loss",
+        "reached by the baseline at",
+        "by the variant at",
+        "less training",
+        "fewer FLOPs",
+        "less time",
+    )
+    note = "Ratio with its 95% interval over seeds, at the lowest loss that every run reaches. Exploratory."
+    return Table("training to the same loss", columns, tuple(rows), note, text_columns=2).without_empty_columns()
+
+
+def speedup_text(ratio: Interval, factor: float) -> str:
+    """`1.31 [1.22, 1.40]`"""
+    ends = [f"{end * factor:.2f}" for end in (ratio.estimate, ratio.low, ratio.high) if end is not None]
+    return f"{ends[0]} [{ends[1]}, {ends[2]}]" if len(ends) == 3 else ends[0] if ends else MISSING
+
+
+def speedup_numbers(speedup: Speedup) -> dict[str, object]:
+    """A row of a data frame."""
+    ratio = speedup.ratio
+    return {
+        "variant": speedup.variant,
+        "baseline": speedup.baseline,
+        "less_training": ratio.estimate,
+        "low": ratio.low,
+        "high": ratio.high,
+        "loss": speedup.loss,
+        "baseline_cost": speedup.cost,
+        "problem": None if speedup.problem is None else speedup.problem.value,
+        "sentence": speedup.sentence,
+    }
+
+
 def copies(task: TaskVerdict) -> Table | None:
     rows = []
     for name, each in task.sets.items():
@@ -470,5 +529,5 @@ def failures(task: TaskVerdict) -> Table | None:
     return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
-MAIN: Makers = (comparisons, test_sets, tuning, scores, versus_baselines, cost, failures)
+MAIN: Makers = (comparisons, test_sets, tuning, scores, speedups, versus_baselines, cost, failures)
 FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search)

@@ -46,6 +46,7 @@ from fairtrial.statistics.crossed import (
     wilson,
 )
 from fairtrial.statistics.multiplicity import ALPHA, Look
+from fairtrial.statistics.speedup import Curve
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # a test item: not in the training set, an exact copy, a near copy
 Z_ONE_SIDED = 1.645  # 5% of networks that guess get above it
@@ -161,6 +162,7 @@ class TaskOutcomes:
     idle: tuple[str, ...] = ()  # variants most of whose networks make no use of attention
     about_attention: tuple[str, ...] = ()  # those that differ from the baseline in attention or positions
     contexts: dict[str, float] = field(default_factory=dict)  # test set -> least share of a length that a token sees
+    curves: Mapping[str, Mapping[int, Curve]] = field(default_factory=dict)  # of validation loss, by variant and seed
     # part of the verdict as they are
     cost: Mapping[str, Cost] = field(default_factory=dict)
     test_reuse: Mapping[str, Mapping[str, TestReuse]] = field(default_factory=dict)  # variant -> test set

@@ -23,6 +23,7 @@ from fairtrial.results.values import (
     ReasonCode,
     Score,
     Sentence,
+    Speedup,
     TaskVerdict,
     Unlearned,
     Verdict,
@@ -56,6 +57,7 @@ from fairtrial.statistics.outcomes import (
     scores_by_subset,
     subsets,
 )
+from fairtrial.statistics.speedup import compare_costs
 
 # further metrics that are never judged, and the array that each is made of
 EXPLORED = {"accuracy": {"macro-F1": "guess", "log loss": "log_p"}}
@@ -285,7 +287,16 @@ def task_verdict(posed: TaskComparisons, comparisons: tuple[Comparison, ...]) ->
         failures=task.failures,
         search=task.search,
         best_of=_best_of(posed),
+        speedups=_speedups(task, comparisons),
     )
+
+
+def _speedups(task: TaskOutcomes, comparisons: Sequence[Comparison]) -> tuple[Speedup, ...]:
+    """Of language models that predict the same tokens and may be compared at all."""
+    if task.metric != "perplexity" or task.baseline not in task.curves:
+        return ()
+    sound = [each.variant for each in comparisons if each.verdict != VerdictKind.NOT_COMPARABLE]
+    return tuple(compare_costs(task.curves, name, task.baseline) for name in sound if name in task.curves)
 
 
 def _not_trained(task: TaskOutcomes) -> list[Comparison]:

@@ -42,6 +42,7 @@ from fairtrial.statistics.outcomes import (
     describe_set,
     stack_outcomes,
 )
+from fairtrial.statistics.speedup import Curve
 from fairtrial.stored import DataAudit, Metrics, StoredBaselines, TrialResult, read_arrays, read_document
 from fairtrial.study.design import METRIC, Variant
 from fairtrial.study.plan import Plan
@@ -233,6 +234,7 @@ def gather(plan: Plan, task: str, search: SearchSummary | None = None) -> TaskOu
         idle=tuple(name for name, own in ran.items() if not attention_is_used(own.values())),
         about_attention=tuple(name for name in ran if concerns_attention(ran[name], ran[baseline])),
         contexts=strided(next(iter(records[baseline].values()))),
+        curves={name: validation_curves(own) for name, own in ran.items()} if METRIC[task] == "perplexity" else {},
         cost=cost(plan, task, records),
         test_reuse={name: test_reuse([record.result for record in own.values()]) for name, own in ran.items()},
         failures=tuple(failures),
@@ -254,6 +256,16 @@ def concerns_attention(ours: Mapping[int, Record], theirs: Mapping[int, Record])
     named = {name for use in uses if use for name in use.parts}
     mine, other = first.recipe.parts, second.recipe.parts
     return any(choice.name in named for choice in (*mine, *other) if (choice in mine) != (choice in other))
+
+
+def validation_curves(records: Mapping[int, Record]) -> dict[int, Curve]:
+    """Of each seed whose validation was scored while it trained."""
+    points = {seed: record.curve("validation") for seed, record in records.items()}
+    return {
+        seed: Curve(np.array([step for step, _ in own], float), np.array([loss for _, loss in own]))
+        for seed, own in points.items()
+        if own
+    }
 
 
 def proven_outcomes(record: Record, sets: Mapping[str, int]) -> dict[str, dict[str, Array]]:
