@@ -494,7 +494,13 @@ class Speedup(Result):
 
 @dataclass(frozen=True, repr=False)
 class Speedups(Result):
-    """What `compare_curves` gives: a speedup for each variant but the baseline."""
+    """What `compare_curves` gives: a speedup for each variant but the baseline.
+
+    >>> curves = {name: {0: [(step, 3 + 8 * (speed * step) ** -0.3) for step in range(50, 2000, 50)]}
+    ...           for name, speed in (("adamw", 1.0), ("muon", 1.5))}
+    >>> [each.variant for each in ft.compare_curves(curves).speedups]
+    ['muon']
+    """
 
     speedups: tuple[Speedup, ...]
     notes: tuple[str, ...] = ()  # what was assumed of the table
