@@ -33,7 +33,7 @@ RESULTS = {
 }
 GIVEN = (
     *("Run", "Study", "Outcomes", "Audit", "Verdict", "TaskVerdict", "Comparison", "Interval", "Metric", "Score"),
-    *("Speedup", "Speedups", "VerdictKind", "Question"),
+    *("Speedup", "Speedups", "VerdictKind", "Question", "Gate", "ProposalState", "SelfTest"),
 )
 ARGUMENTS = r"(?m)^Args:\n((?:    .*\n?)+)"  # of a docstring
 HEAD = """# API reference

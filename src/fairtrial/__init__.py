@@ -41,6 +41,17 @@ if TYPE_CHECKING:
     from fairtrial.errors import BadInput as BadInput
     from fairtrial.errors import FairtrialError as FairtrialError
     from fairtrial.errors import Interrupted as Interrupted
+    from fairtrial.gate.actions import gate as gate
+    from fairtrial.gate.actions import gate_add as gate_add
+    from fairtrial.gate.actions import gate_confirm as gate_confirm
+    from fairtrial.gate.actions import gate_final as gate_final
+    from fairtrial.gate.actions import gate_new as gate_new
+    from fairtrial.gate.actions import gate_next as gate_next
+    from fairtrial.gate.actions import gate_run as gate_run
+    from fairtrial.gate.actions import gate_self_test as gate_self_test
+    from fairtrial.gate.state import Gate as Gate
+    from fairtrial.gate.state import ProposalState as ProposalState
+    from fairtrial.gate.state import SelfTest as SelfTest
     from fairtrial.model.part import Part as Part
     from fairtrial.model.part import part as part
     from fairtrial.recipe import Recipe as Recipe
@@ -65,12 +76,15 @@ FUNCTIONS = (
     "train resume load show finetune study demo verdict audit audit_data baseline clean catalogue parameters"
     " compare compare_runs compare_curves power explore verify"
 )
+GATE = "gate gate_new gate_add gate_run gate_next gate_confirm gate_final gate_self_test"
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {
     **dict.fromkeys(
         [*FUNCTIONS.split(), "RunOptions", "StudyOptions"],
         "api",
     ),
+    **dict.fromkeys(GATE.split(), "gate.actions"),
+    **dict.fromkeys(["Gate", "ProposalState", "SelfTest"], "gate.state"),
     **dict.fromkeys(["Part", "part"], "model.part"),
     "Recipe": "recipe",
     "Run": "run",
@@ -90,8 +104,8 @@ def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'fairtrial' has no attribute {name!r}")
     value = getattr(import_module(f"fairtrial.{PUBLIC[name]}"), name)
-    if PUBLIC[name] == "api" and not isinstance(value, type):
-        value = import_module("fairtrial.errors").with_known_arguments(value)
+    if PUBLIC[name] in ("api", "gate.actions") and not isinstance(value, type):
+        value = import_module("fairtrial.errors").with_checked_arguments(value)
     globals()[name] = value
     return value
 

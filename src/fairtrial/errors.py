@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
+from numbers import Integral, Real
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -70,15 +71,36 @@ class BadInput(FairtrialError):
         super().__init__(where + what, hint)
 
 
-def with_known_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function; an argument that it does not have, or lacks, is the user's mistake and not a TypeError."""
+# annotations of single values, and what may be given for them; numpy's numbers count as numbers
+SINGLE: dict[str, tuple[type, str]] = {
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "str": (str, "text"),
+    "bool": (bool, "True or False"),
+    "None": (type(None), "None"),
+}
+
+
+def with_checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function; an argument that it does not have, or lacks, or a single value of another type, is the user's
+    mistake and not a TypeError."""
+    hint = f"see help(fairtrial.{function.__name__})"
 
     @wraps(function)
     def checked(*values: P.args, **named: P.kwargs) -> T:
+        own = signature(function)
         try:
-            signature(function).bind(*values, **named)
+            given = own.bind(*values, **named).arguments
         except TypeError as error:
-            raise BadInput(f"{function.__name__}: {error}", f"see help(fairtrial.{function.__name__})") from None
+            raise BadInput(f"{function.__name__}: {error}", hint) from None
+        for name, value in given.items():
+            kinds = str(own.parameters[name].annotation).split(" | ")
+            if not set(kinds) <= SINGLE.keys():
+                continue
+            is_flag = isinstance(value, bool) and "bool" not in kinds
+            if is_flag or value != value or not isinstance(value, tuple(SINGLE[kind][0] for kind in kinds)):
+                expected = " or ".join(SINGLE[kind][1] for kind in kinds)
+                raise BadInput(f"{function.__name__}: {name} must be {expected}, got {value!r}", hint)
         return function(*values, **named)
 
     return checked

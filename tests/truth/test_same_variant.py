@@ -31,7 +31,7 @@ def outcomes_of_seeds(task: str, workspace: Path) -> SetOutcomes:
     text = write_recipe(with_settings(built_in_recipe("default", task), TINY))
     jobs = [Job((task, "same", str(seed)), "trial", text, seed, str(workspace / str(seed))) for seed in range(SEEDS)]
     for answer in Processes().run(jobs, lambda *news: None, lambda: False):
-        assert answer.facts is not None, answer.error
+        assert answer.value is not None, answer.error
     place = PLACES[task][0]
     found = {seed: by_set(Record.open(workspace / str(seed)).outcomes(), {place: 0})[place] for seed in range(SEEDS)}
     vocabulary = Vocabulary("", "the same recipe", tuple(map(str, range(SEEDS))))

@@ -54,7 +54,10 @@ def test_intervals_of_accuracy_hold_the_truth(answers: tuple[np.ndarray, ...], s
             np.ones(len(items), bool),
             group,
         )
-        held += shown["low"] <= 100 * truth[labels[items]].mean() <= shown["high"]
-        widths += shown["high"] - shown["low"]
+        low, high = shown.mean.low, shown.mean.high
+        assert low is not None
+        assert high is not None
+        held += low <= 100 * truth[labels[items]].mean() <= high
+        widths += high - low
     print(f"{seeds} seeds: held {held / runs:.3f}, mean width {widths / runs:.1f} points")
     assert 0.93 <= held / runs <= 0.97

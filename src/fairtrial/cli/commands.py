@@ -18,6 +18,7 @@ from fairtrial import api
 from fairtrial.cli.declare import COLUMNS, Call, TextFile, With, check_utf8, command, notice, read_texts
 from fairtrial.errors import BadInput, HelperDied, Stopped
 from fairtrial.events import Ended, event_json
+from fairtrial.gate import actions
 from fairtrial.progress import stopping
 from fairtrial.puzzles import puzzle as solve_puzzle
 from fairtrial.recipe import Recipe, built_in_recipe, load_recipe, one_of, to_table
@@ -26,6 +27,7 @@ from fairtrial.run import Run
 from fairtrial.typed import unstructure
 
 if TYPE_CHECKING:
+    from fairtrial.gate.state import Gate
     from fairtrial.results.values import Verdict
 
 
@@ -504,3 +506,91 @@ def puzzle(call: Call, figure: Figure = None, json: Json = False) -> None:
         write_figure(result, figure)
         if not json:
             print(f"figure: {figure}")
+
+
+# the gate
+
+
+def print_gate(shown: Gate, json: bool) -> None:
+    """And exit with the decision: 0 keep, 10 discard, 11 more."""
+    print(dumps({"answer": shown.answer, "sentence": shown.sentence, "gate": shown.to_json()}) if json else shown)
+    sys.exit(0 if shown.answer is None else shown.answer.exit_code)
+
+
+@command("gate show", actions.gate, "Judge", "gate ideas.jsonl", arguments=["ledger"])
+def gate_show(
+    call: Call,
+    json: Json = False,
+    out: Annotated[Path | None, Option(help="Write a page to open in a browser.", metavar="FILE.html")] = None,
+) -> None:
+    """Exits with 0 (keep), 10 (discard) or 11 (one more pair)."""
+    shown = call()
+    if out is not None:
+        from fairtrial.report.page import result_page
+        from fairtrial.report.page import write_page as write
+
+        print(f"open this page: {write(out, lambda: result_page(shown.describe())).resolve()}")
+    print_gate(shown, json)
+
+
+@command("gate new", actions.gate_new, "Judge", "gate new ideas.jsonl --metric val_loss --incumbent base",
+         arguments=["ledger"])  # fmt: skip
+def gate_new(
+    call: Call,
+    lower_is_better: Annotated[bool, Option("--lower-is-better", help="Less of the metric is better.")] = False,
+    json: Json = False,
+) -> None:
+    shown = call(**({"higher_is_better": False} if lower_is_better else {}))
+    print(dumps(shown.to_json()) if json else shown)
+
+
+@command("gate add", actions.gate_add, "Judge", "gate add ideas.jsonl --candidate muon --seed 4 --score 3.2791",
+         arguments=["ledger"])  # fmt: skip
+def gate_add(call: Call, json: Json = False) -> None:
+    """Exits with 0 (keep), 10 (discard) or 11 (one more pair)."""
+    for name in ("scores", "incumbent_scores"):
+        if name in call.given:
+            call.given[name] = numbers_by_seed(call.given[name])
+    print_gate(call(), json)
+
+
+@command("gate run", actions.gate_run, "Judge", "gate run ideas.jsonl --candidate rope+swiglu", arguments=["ledger"])
+def gate_run(call: Call, json: Json = False) -> None:
+    """Exits with 0 (keep), 10 (discard) or 11 (one more pair)."""
+    print_gate(call(), json)
+
+
+@command("gate next", actions.gate_next, "Judge", "gate next ideas.jsonl", arguments=["ledger"])
+def gate_next(call: Call) -> None:
+    print(*call(), sep="\n")
+
+
+@command("gate confirm", actions.gate_confirm, "Judge", "gate confirm ideas.jsonl --pairs 5", arguments=["ledger"])
+def gate_confirm(call: Call, json: Json = False) -> None:
+    print_measured(call, json)
+
+
+@command("gate final", actions.gate_final, "Judge", "gate final ideas.jsonl --pairs 5", arguments=["ledger"])
+def gate_final(call: Call, json: Json = False) -> None:
+    print_measured(call, json)
+
+
+@command("gate self-test", actions.gate_self_test, "Judge", "gate self-test ideas.jsonl", arguments=["ledger"])
+def gate_self_test(call: Call, json: Json = False) -> None:
+    tested = call()
+    print(dumps(tested.to_json()) if json else tested)
+
+
+def print_measured(call: Call, json: bool) -> None:
+    for name in ("scores", "first_scores"):
+        if name in call.given:
+            call.given[name] = numbers_by_seed(call.given[name])
+    shown = call()
+    print(dumps(shown.to_json()) if json else shown)
+
+
+def numbers_by_seed(given: dict[str, str]) -> dict[int, float]:
+    try:
+        return {int(seed): float(score) for seed, score in given.items()}
+    except ValueError:
+        raise BadInput(f"seeds and scores must be numbers: {given}", "write 4=3.2791") from None

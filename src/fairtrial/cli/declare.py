@@ -222,6 +222,8 @@ def kind_of(written: str) -> type:
     >>> [kind_of(text).__name__ for text in ("int | None", "Sequence[float]", "Source | Run", "bool")]
     ['int', 'float', 'str', 'bool']
     """
+    if written.startswith("Mapping"):
+        return str  # NAME=VALUE
     inner = SEVERAL.sub("", written)
     return next((kind for kind in (bool, int, float) if re.match(rf"{kind.__name__}\b", inner)), str)
 

@@ -39,6 +39,8 @@ from fairtrial.progress import progress_bar
 COMMANDS: list[Command] = [
     *(commands.demo, commands.train, commands.finetune),
     *(commands.study, commands.verdict, commands.power, commands.audit, commands.verify),
+    *(commands.gate_show, commands.gate_new, commands.gate_add, commands.gate_run, commands.gate_next),
+    *(commands.gate_confirm, commands.gate_final, commands.gate_self_test),
     *(commands.show, commands.look, commands.params, commands.length, commands.errors),
     *(commands.predict, commands.surprisal, commands.generate),
     *(commands.explore, commands.export, commands.parts, commands.puzzle),
@@ -46,6 +48,7 @@ COMMANDS: list[Command] = [
 ]
 SECTIONS = ("Train", "Judge", "Look inside", "Data")
 GROUPS = {  # a first word that several commands share -> its section and what they are for
+    "gate": ("Judge", "Keep, discard or one more pair: a ledger of hundreds of proposals and one error budget."),
     "inspect": ("Look inside", "Ask a trained network: params, predict, errors, surprisal, generate, length."),
     "data": ("Data", "Audit and clean data, and score simple baselines on them."),
 }
@@ -113,9 +116,18 @@ def renamed(old: str, entry: Command) -> Callable[..., None]:
     return run
 
 
+class ShownByDefault(TyperGroup):
+    """`fairtrial gate LEDGER` is `fairtrial gate show LEDGER`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        given = args if args[0] in self.commands or args[0].startswith("-") else ["show", *args]
+        return super().resolve_command(ctx, given)
+
+
 apps: dict[str, typer.Typer] = {}
 for group, (section, help_text) in GROUPS.items():
     apps[group] = typer.Typer(
+        cls=ShownByDefault if group == "gate" else TyperGroup,
         help=help_text,
         no_args_is_help=True,
         add_completion=False,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from fairtrial.results.values import VarianceComponents
 from fairtrial.statistics.spread import Array, Source, Spread, combine
@@ -102,6 +102,17 @@ class Crossed:
         square = (self.difference - truth) ** 2 / variance if variance else 0.0
         ratio = math.log1p(square / df) - math.log1p(square / (df * (1 + pairs)))
         return math.exp(min(700.0, (df + 1) / 2 * ratio - math.log1p(pairs) / 2))
+
+    def evidence_of_gain(self) -> float:
+        """The same against "no more than zero": the prior is on gains alone. With S the two-sided evidence, that is S
+        times twice the chance that the truth lies above zero, given the data."""
+        assert self.seed is not None
+        pairs, df, variance = self.seeds, self.seed.df, self.seed.variance
+        if not variance:
+            return 1.0  # identical differences say nothing of new ones
+        ratio = self.difference / math.sqrt(variance)
+        above = ratio * math.sqrt(pairs / (1 + pairs) * (df + 1) / df / (1 + ratio**2 / (df * (1 + pairs))))
+        return self.evidence() * 2 * float(stdtr(df + 1, above))
 
     def lasting_interval(self, level: float = 0.95) -> tuple[float, float]:
         """The differences against which there is too little `evidence`: it may be looked at after every seed."""
