@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fairtrial.api import RunOptions as RunOptions
     from fairtrial.api import StudyOptions as StudyOptions
+    from fairtrial.api import assert_not_worse as assert_not_worse
     from fairtrial.api import audit as audit
     from fairtrial.api import audit_data as audit_data
     from fairtrial.api import baseline as baseline
@@ -74,7 +75,7 @@ __version__ = "0.2.0"
 
 FUNCTIONS = (
     "train resume load show finetune study demo verdict audit audit_data baseline clean catalogue parameters"
-    " compare compare_runs compare_curves power explore verify"
+    " assert_not_worse compare compare_runs compare_curves power explore verify"
 )
 GATE = "gate gate_new gate_add gate_run gate_next gate_confirm gate_final gate_self_test"
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast

@@ -856,6 +856,45 @@ def compare_runs(
     return judge_runs(scores_a, scores_b, (seeds_a, seeds_b), metric, higher_is_better, margin, names, alpha)
 
 
+def assert_not_worse(
+    baseline: ArrayLike,
+    new: ArrayLike,
+    *,
+    metric: str | None = None,
+    higher_is_better: bool | None = None,
+    margin: float | None = None,
+) -> Comparison:
+    """For tests of a model: an `AssertionError` whose message is the verdict, where new is worse than the baseline.
+
+    With a margin the test also fails unless a loss of the margin is ruled out, as when there are too few seeds.
+
+    Args:
+        baseline: One score per run, or outcomes of items [seed item], as `compare_runs` and `compare` take them.
+        new: The same of the new model.
+        metric: Name of the score.
+        higher_is_better: Whether more is better. Default: by the metric's name.
+        margin: The loss that is not acceptable.
+
+    >>> old, new = [0.80, 0.81, 0.80, 0.82, 0.81], [0.83, 0.82, 0.84, 0.83, 0.82]
+    >>> ft.assert_not_worse(old, new, metric="accuracy").verdict.value
+    'better'
+    """
+    from fairtrial.results.values import VerdictKind
+
+    how: dict[str, Any] = {"higher_is_better": higher_is_better, "margin": margin, "names": ("new", "baseline")}
+    if isinstance(new, Sequence) and not any(isinstance(row, Sequence) or hasattr(row, "shape") for row in new):
+        judged = compare_runs(new, baseline, metric=metric or "score", **how)
+    else:
+        judged = compare(new, baseline, metric=metric, **how)
+    ends = judged.difference
+    loss = ends.high if not judged.metric.higher_is_better else None if ends.low is None else -ends.low
+    limit = math.inf if margin is None else math.log1p(margin / 100) if judged.metric.in_percent else margin
+    bad = judged.verdict in (VerdictKind.WORSE, VerdictKind.NOT_COMPARABLE)
+    if bad or (margin is not None and judged.verdict != VerdictKind.BETTER and (loss is None or loss >= limit)):
+        raise AssertionError(judged.sentence)
+    return judged
+
+
 def compare_curves(
     results: Results,
     *,

@@ -260,3 +260,28 @@ def test_a_broken_score_is_named_with_its_line(tmp_path: Path, cell: str) -> Non
     path.write_text(f"variant,seed,val_loss\na,0,3.2\na,1,{cell}\nb,0,3.1\nb,1,3.0\n")
     with pytest.raises(ft.BadInput, match=r"runs\.csv:3: .*finite number"):
         ft.verdict(path)
+
+
+def test_a_test_of_a_model_fails_with_the_verdict_as_its_message() -> None:
+    old, same, worse = [3.2, 3.21, 3.2, 3.19, 3.2], [3.2, 3.22, 3.19, 3.19, 3.2], [3.3, 3.31, 3.3, 3.29, 3.3]
+    assert ft.assert_not_worse(old, same, metric="val_loss").verdict == "undecided"
+    assert ft.assert_not_worse(old, same, metric="val_loss", margin=0.5).verdict == "equivalent"
+    with pytest.raises(AssertionError, match="new is worse than baseline: val_loss"):
+        ft.assert_not_worse(old, worse, metric="val_loss")
+    with pytest.raises(AssertionError, match="undecided"):
+        ft.assert_not_worse(old, same, metric="val_loss", margin=0.005)
+    with pytest.raises(AssertionError, match="worse"):
+        ft.assert_not_worse([[1, 1, 0, 1] * 40] * 5, [[0, 1, 0, 0] * 40] * 5)
+
+
+def test_the_command_fails_on_the_verdicts_that_are_named(tmp_path: Path, fairtrial: Call) -> None:
+    scores = {
+        "old": [3.2, 3.21, 3.2, 3.19, 3.2],
+        "new": [3.1, 3.11, 3.1, 3.09, 3.1],
+        "same": [3.2, 3.22, 3.19, 3.19, 3.2],
+    }
+    rows = [f"{name},{seed},{loss}" for name, losses in scores.items() for seed, loss in enumerate(losses)]
+    (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,val_loss", *rows]))
+    codes = [fairtrial("verdict", tmp_path / "runs.csv", "--fail-on", kind).code for kind in ("worse", "undecided")]
+    assert codes == [0, 10]
+    assert fairtrial("verdict", tmp_path / "runs.csv", "--fail-on", "worst").code == 2

@@ -167,10 +167,32 @@ def verdict(
         Path | None,
         Option(help="Write a page to open in a browser, one file that needs no network.", metavar="FILE.html"),
     ] = None,
+    fail_on: Annotated[
+        str | None,
+        Option(
+            help="Exit with 10 if any variant is 'worse', 'undecided' (or worse), or 'not-better'.", metavar="VERDICT"
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
+    """With --fail-on a variant that is not comparable fails, too."""
+    if fail_on is not None:
+        one_of("--fail-on", fail_on, tuple(FAIL_ON))
     results = call.given.pop("results")
     judged = call(results[0] if len(results) == 1 else results)
+    show_verdict(judged, results, form, every, out, json)
+    if fail_on is not None and any(each.verdict in FAIL_ON[fail_on] for each in judged.comparisons):
+        sys.exit(10)
+
+
+FAIL_ON = {
+    "worse": ("worse", "not_comparable"),
+    "undecided": ("worse", "not_comparable", "undecided"),
+    "not-better": ("worse", "not_comparable", "undecided", "equivalent"),
+}
+
+
+def show_verdict(judged: Verdict, results: Sequence[str], form: str, every: bool, out: Path | None, json: bool) -> None:
     if out is not None:
         page = write_page(judged, results, out)
         facts = {"page": str(page), "bytes": page.stat().st_size}
