@@ -539,7 +539,7 @@ def print_gate(shown: Gate, json: bool) -> None:
     sys.exit(0 if shown.answer is None else shown.answer.exit_code)
 
 
-@command("gate show", actions.gate, "Judge", "gate ideas.jsonl", arguments=["ledger"])
+@command("gate show", actions.gate, "Judge", "gate show ideas.jsonl --out page.html", arguments=["ledger"])
 def gate_show(
     call: Call,
     json: Json = False,
