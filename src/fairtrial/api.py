@@ -86,6 +86,8 @@ class StudyOptions:
         endpoint: The test set that decides. Default: the mean of all.
         until_clear: Interim looks at 5, 10 and 20 seeds, until the verdict is clear.
         open_ended: Judge after any number of seeds; add --seeds and judge again as you like.
+        tune: Tune the learning rate of each variant on validation first. Default: with a budget, if the study brings
+            no learning rates.
         retry_failed: Run failed trials again.
         engine: here (this process), cores (this machine) or ray (a cluster).
         jobs: Trials at a time. Default: the number of cores.
@@ -101,6 +103,7 @@ class StudyOptions:
     endpoint: str | None = None
     until_clear: bool = False
     open_ended: bool = False
+    tune: bool | None = None
     retry_failed: bool = False
     engine: str = "cores"
     jobs: int | None = None
@@ -357,7 +360,7 @@ def study(
     from fairtrial.study.plan import check_few_seeds, default_study_folder
     from fairtrial.study.plan import recipes_of as recipes_of_study
     from fairtrial.study.run import Options, run_study
-    from fairtrial.study.tables import design_study, read_study_table
+    from fairtrial.study.tables import design_study, read_study_table, study_from, with_tuning
 
     check_range("seeds", seeds, 1)
     check_range("jobs", options.jobs, 1)
@@ -390,6 +393,10 @@ def study(
         plugins=[Path(path) for path in plugins],
         endpoint=options.endpoint,
     )
+    tune = options.tune
+    if tune is None and out is not None and (Path(out) / "study.toml").is_file():  # it goes on as it was begun
+        tune = (begun := study_from(read_study_table(str(out))).search) is not None and begun.tune
+    chosen = with_tuning(chosen, tune, options.budget is not None and folder is None)
     if rule == Rule.UNTIL_CLEAR and (seeds is not None or options.budget):
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
     how = Options(rule=rule, retry_failed=options.retry_failed, dry_run=dry_run)

@@ -382,6 +382,8 @@ class VariantSearch:
     best: Settings
     validation: float
     scores: tuple[float | None, ...]  # of every try; None: it failed
+    rates: tuple[float, ...] = ()  # of a tuned learning rate; its scores are of a short training
+    whole: tuple[float | None, ...] = ()  # of the whole training, of the rates that it was tried for
 
 
 @dataclass(frozen=True)

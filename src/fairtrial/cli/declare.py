@@ -202,7 +202,7 @@ def typer_parameter(
     told: Any
     if by_place:
         told = Argument(help=help_text, metavar=metavar or None)
-    elif kind is bool and default is not True:
+    elif kind is bool and default is False:
         told = Option(flag_of(name), help=help_text)
     elif kind is bool:
         told = Option(f"{flag_of(name)}/--no-{name.replace('_', '-')}", help=help_text)

@@ -151,6 +151,8 @@ TITLES = {  # of tables, as a page's reader knows them
     "reuse": "Use of the test sets",
     "exploratory": "Exploratory comparisons: other items, other measures",
     "search": "Search",
+    "learning_rates": "Validation by learning rate",
+    "speedups": "Training to the same loss",
     "failures": "Trials that failed",
 }
 

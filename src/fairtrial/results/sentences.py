@@ -275,6 +275,7 @@ def task_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
     limits = [
         *unlearned_sentences(verdict),
         *losses,
+        *attention_sentences(verdict),
         *audit_sentences(verdict),
         *([VOCABULARIES_DIFFER] if verdict.vocabularies_differ else []),
         *training_sentences(verdict),
@@ -339,6 +340,15 @@ def unlearned_sentences(verdict: TaskVerdict) -> list[str]:
     return [
         f"{variant}: {who}; they {UNLEARNED[kind]} on {listed(sets)}." for (variant, kind, who), sets in places.items()
     ]
+
+
+def attention_sentences(verdict: TaskVerdict) -> list[str]:
+    """Where one side of a comparison about attention or positions makes no use of attention."""
+    idle = verdict.attention_unused
+    if not idle or len(idle) == len(verdict.scores):
+        return []
+    whom = "it" if len(idle) == 1 else "them"
+    return [f"Attention is not used by {listed(idle)}: uniform weights and shuffled words cost {whom} nothing."]
 
 
 def training_sentences(verdict: TaskVerdict) -> list[str]:

@@ -428,6 +428,9 @@ class Choice:
     best: Mapping[str, object]
     tries: int | None = None
     validation: float | None = None
+    rates: tuple[float, ...] = ()  # learning rates that were tried
+    short: tuple[float | None, ...] = ()  # the validation score of each after a short training
+    whole: tuple[float | None, ...] = ()  # and after the whole training
 
 
 @dataclass(frozen=True)
@@ -549,6 +552,7 @@ class TaskVerdict:
     training: Mapping[str, Mapping[int, TrainingEnd]] = field(default_factory=dict)
     test_reuse: Mapping[str, Mapping[str, TestReuse]] = field(default_factory=dict)
     cost: Mapping[str, Cost] = field(default_factory=dict)
+    attention_unused: tuple[str, ...] = ()  # variants, where others differ in attention or positions and use it
     audits: Mapping[str, AuditSummary] = field(default_factory=dict)
     data_findings: tuple[DataFinding, ...] | None = None  # None: the data was not audited
     failures: tuple[Failure, ...] = ()

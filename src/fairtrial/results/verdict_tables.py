@@ -503,6 +503,20 @@ def search(task: TaskVerdict) -> Table | None:
     return some("search", columns, rows, "A try never scores a test set.", text_columns=2)
 
 
+def learning_rates(task: TaskVerdict) -> Table | None:
+    """The curve that each learning rate was chosen from."""
+    choices = {name: each for name, each in (task.search.variants if task.search else {}).items() if each.rates}
+    rates = sorted({rate for each in choices.values() for rate in each.rates})
+    rows = []
+    for variant, choice in choices.items():
+        for title, scores in (("a quarter", choice.short), ("all", choice.whole)):
+            by_rate = dict(zip(choice.rates, scores, strict=True))
+            rows.append(row(named(task, variant), title, *(plain_number(by_rate.get(rate), 1) for rate in rates)))
+    columns = ("variant", "of the training", *(f"{rate:g}" for rate in rates))
+    note = "The two best after a quarter of the training are tried for all of it."
+    return some(f"validation by learning rate ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
+
+
 def tuning(task: TaskVerdict) -> Table | None:
     """The verdicts on tuned variants, and those on the same variants as they were given."""
     before, rows = task.untuned.comparisons if task.untuned else (), []
@@ -530,4 +544,4 @@ def failures(task: TaskVerdict) -> Table | None:
 
 
 MAIN: Makers = (comparisons, test_sets, tuning, scores, speedups, versus_baselines, cost, failures)
-FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search)
+FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search, learning_rates)

@@ -282,6 +282,7 @@ def task_verdict(posed: TaskComparisons, comparisons: tuple[Comparison, ...]) ->
         training=task.training,
         test_reuse=task.test_reuse,
         cost=task.cost,
+        attention_unused=task.idle if task.about_attention else (),
         audits=task.audits,
         data_findings=task.data_findings,
         failures=task.failures,

@@ -42,7 +42,8 @@ class Variant:
 class Search:
     """Fields to choose on validation, for each variant alike."""
 
-    fields: Settings  # a list of values, or {from, to, scale} for random tries
+    tune: bool = False  # the learning rate, on a grid that is extended; no fields then
+    fields: Settings = field(default_factory=dict)  # a list of values, or {from, to, scale} for random tries
     random: int | None = None  # so many tries at random; None: the whole grid
     seeds: tuple[int, ...] = (1000,)  # not those of the study
 

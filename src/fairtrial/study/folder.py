@@ -27,8 +27,8 @@ class StudyFolder:
     def trial(self, task: str, variant: str, seed: int) -> Path:
         return self.path / "trials" / task / variant / f"seed-{seed}"
 
-    def search_trial(self, task: str, variant: str, number: int, seed: int) -> Path:
-        return self.path / "search" / task / variant / f"try-{number}" / f"seed-{seed}"
+    def search_trial(self, task: str, variant: str, name: str, seed: int) -> Path:
+        return self.path / "search" / task / variant / f"try-{name}" / f"seed-{seed}"
 
     def baselines(self, task: str, seed: int) -> Path:
         """Without its ending: arrays (.safetensors) and what is said of them (.json) are side by side."""

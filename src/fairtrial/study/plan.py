@@ -388,7 +388,8 @@ def fit_budget(
         message = f"{format_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {format_time(needed)}"
         raise BadInput(message, "give a larger --budget, fewer variants, one --task, or fewer --steps")
     plan = replace(plan, study=plan.study.with_seeds(fitting[-1]))
-    return plan, f"budget {format_time(seconds)}: {fitting[-1]} seeds fit"
+    share = f"; tuning takes {search_seconds / seconds:.0%} of it" if search_seconds else ""
+    return plan, f"budget {format_time(seconds)}: {fitting[-1]} seeds fit{share}"
 
 
 def check_few_seeds(most: int | None) -> None:

@@ -44,6 +44,7 @@ from fairtrial.study.plan import (
     to_run,
 )
 from fairtrial.study.search import (
+    FACTORS,
     chosen_by,
     earlier_choice,
     run_search,
@@ -142,7 +143,7 @@ def plan_study(
     plan = calibrate(plan, engine, on_event, stop)
     if options.budget_seconds is None:
         return plan, ""
-    searching = search_seconds_left(plan) / engine.width
+    searching = search_seconds_left(plan) / engine.width  # tuning is a part of the budget
     spent = time.monotonic() - started
     return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds, searching, spent)
 
@@ -346,7 +347,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
             for task, count in units.items()
         },
         training=tuple(f"[{each.task}] {each.text}" for each in training_sentences(plan)),
-        search_tries=len(tries_of(study.search)) if study.search else 0,
+        search_tries=0 if study.search is None else len(FACTORS) if study.search.tune else len(tries_of(study.search)),
         until_clear=options.rule == Rule.UNTIL_CLEAR,
         open_ended=open_ended,
         endpoint=study.endpoint,

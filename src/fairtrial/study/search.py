@@ -1,12 +1,14 @@
 """Search: the same number of tries for every variant that is not run as given, chosen on validation.
 
-No test set is read, and the records of the tries prove it."""
+A search tries settings that a study lists, or it tunes the learning rate: rates a factor of two apart are tried for a
+quarter of the training, until the two best have neighbours on both sides; these two are tried for all of it. No test
+set is read, and the records of the tries prove it."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
@@ -18,15 +20,24 @@ from fairtrial.events import SearchStarted
 from fairtrial.formatting import format_time
 from fairtrial.recipe import with_changes
 from fairtrial.results.records import trained_seconds
+from fairtrial.results.sentences import listed
 from fairtrial.results.values import Choice, SearchSummary, TaskVerdict
 from fairtrial.rng import generator_for
 from fairtrial.stored import FailedTrial, Settings, StoredSearch, TaskSearch, VariantSearch
 from fairtrial.study.design import METRIC, Search, Variant
 from fairtrial.study.folder import FAILED_TRIES
-from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, run_jobs, to_run
+from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, recipes_of, run_jobs, to_run
 
 Tries = list[Settings]
+Run = Callable[[Sequence[Trial], int], None]  # trials, and how many tries each variant has
 ByTry = dict[tuple[str, str, int], list[Trial]]  # task, variant, number of the try -> one trial for each search seed
+RATE = "training.learning_rate"
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the baseline's own learning rate
+STEP = 2.0  # from one rate to the next
+FINALISTS = 2  # rates that are tried for the whole training
+SHORT = 0.25  # share of the training of the others
+MOST_RATES = 13  # 2^12 from the lowest to the highest
+TUNING_COST = (len(FACTORS) * SHORT + FINALISTS) * 1.1  # in trainings, with a rate more now and then
 
 
 def tries_of(search: Search) -> Tries:
@@ -59,18 +70,29 @@ def searched(plan: Plan) -> list[Variant]:
 
 
 def search_trials(plan: Plan, search: Search) -> ByTry:
-    by_try = {}
-    for task, recipes in plan.recipes.items():
-        for variant in searched(plan):
-            for number, settings in enumerate(tries_of(search)):
-                recipe = with_changes(recipes[variant.name], settings)
-                # its trials cannot see a test set
-                recipe = replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
-                by_try[task, variant.name, number] = [
-                    Trial(task, variant, seed, recipe, plan.home.search_trial(task, variant.name, number, seed))
-                    for seed in search.seeds
-                ]
-    return by_try
+    return {
+        (task, variant.name, number): trials_of(plan, search, task, variant, str(number), settings)
+        for task in plan.recipes
+        for variant in searched(plan)
+        for number, settings in enumerate(tries_of(search))
+    }
+
+
+def trials_of(
+    plan: Plan, search: Search, task: str, variant: Variant, name: str, settings: Settings, share: float = 1.0
+) -> list[Trial]:
+    """One try: a trial for each search seed, for this share of the training."""
+    recipe = with_changes(plan.recipes[task][variant.name], settings)
+    # its trials cannot see a test set
+    recipe = replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
+    if share < 1 and (measured := plan.calibration.get(task, {}).get(variant.name)):
+        steps = max(1, round(share * measured.steps))
+        warmup = round(share * recipe.training.warmup_steps)
+        recipe = with_changes(recipe, {"training.duration": f"{steps} steps", "training.warmup_steps": warmup})
+    home = plan.home
+    return [
+        Trial(task, variant, seed, recipe, home.search_trial(task, variant.name, name, seed)) for seed in search.seeds
+    ]
 
 
 def run_search(
@@ -80,31 +102,84 @@ def run_search(
     search, home = plan.study.search, plan.home
     assert search is not None
     check_validation(plan)
-    tries = tries_of(search)
-    by_try = search_trials(plan, search)
-    trials = [trial for group in by_try.values() for trial in group]
-    left = to_run(plan, trials, on_event, FAILED_TRIES, retry_failed=retry_failed)
-    plan.write()
-    on_event(SearchStarted(len(tries), len(trials), len(left)))
 
     def accept(result: JobResult) -> None:
         if result.value is None:
             failed = FailedTrial(error=result.error, folder=home.name_of(result.job.folder))
             home.add_failure(failed, FAILED_TRIES)
 
-    run_jobs(engine, [trial.job() for trial in left], on_event, stop, accept)
-    stored = search_again(plan)
+    def run(trials: Sequence[Trial], tries: int) -> None:
+        left = to_run(plan, trials, on_event, FAILED_TRIES, retry_failed=retry_failed)
+        plan.write()
+        on_event(SearchStarted(tries, len(trials), len(left)))
+        run_jobs(engine, [trial.job() for trial in left], on_event, stop, accept)
+
+    stored = outcome_of(plan, search, run)
     home.write("search.json", stored)
     return stored
 
 
 def search_again(plan: Plan) -> StoredSearch:
     """What the trials of a search give."""
-    search = plan.study.search
-    assert search is not None
+    assert plan.study.search is not None
+    return outcome_of(plan, plan.study.search, lambda trials, tries: None)
+
+
+def outcome_of(plan: Plan, search: Search, run: Run) -> StoredSearch:
+    """`run` makes the trials that are missing; without it, those that are there are read."""
+    if search.tune:
+        return StoredSearch(search.seeds, (), {task: tuned(plan, search, task, run) for task in plan.recipes})
     tries, by_try = tries_of(search), search_trials(plan, search)
-    tasks = {task: choose(plan, task, tries, by_try) for task in plan.recipes}
-    return StoredSearch(search.seeds, tuple(tries), tasks)
+    run([trial for group in by_try.values() for trial in group], len(tries))
+    return StoredSearch(search.seeds, tuple(tries), {task: choose(plan, task, tries, by_try) for task in plan.recipes})
+
+
+def tuned(plan: Plan, search: Search, task: str, run: Run) -> TaskSearch:
+    """The learning rate of every variant. All variants try the same rates for a short time; where one of them finds its
+    best at an edge of the grid, the grid is extended for all."""
+    own = recipes_of(plan.study, {})[task][plan.study.baseline].training.learning_rate
+    rates = [rounded(own * factor) for factor in FACTORS]
+    variants, better = searched(plan), -1 if METRIC[task] == "accuracy" else 1
+    every: list[Trial] = []
+
+    def scores(share: float, names: Mapping[str, Sequence[float]]) -> dict[str, dict[float, float | None]]:
+        """Of each variant at these rates, lower is better."""
+        word = "short" if share < 1 else "whole"
+        groups = {
+            (variant.name, rate): trials_of(plan, search, task, variant, f"{word}-{rate:g}", {RATE: rate}, share)
+            for variant in variants
+            for rate in names[variant.name]
+        }
+        run(trials := [trial for group in groups.values() for trial in group], max(map(len, names.values())))
+        every.extend(trial for trial in trials if trial not in every)
+        found = {key: validation_score(plan, group) for key, group in groups.items()}
+        return {name: {rate: found[name, rate] for rate in own} for name, own in names.items()}
+
+    def ranked(row: Mapping[float, float | None]) -> list[float]:
+        known = {rate: better * score for rate, score in row.items() if score is not None}
+        return sorted(known, key=known.__getitem__)
+
+    while True:
+        short = scores(SHORT, {variant.name: rates for variant in variants})
+        best = {rate for row in short.values() for rate in ranked(row)[:FINALISTS]}
+        more = [rounded(min(rates) / STEP)] * (min(rates) in best) + [rounded(max(rates) * STEP)] * (max(rates) in best)
+        if not more or len(rates) >= MOST_RATES:
+            break
+        rates = sorted([*rates, *more])
+    whole = scores(1.0, {name: sorted(ranked(row)[:FINALISTS]) for name, row in short.items()})
+    rows = {}
+    for name, row in whole.items():
+        if not (order := ranked(row)):
+            raise BadInput(f"no try of {name!r} ({task}) finished", f"see {plan.home.path / FAILED_TRIES}")
+        curve, value = tuple(short[name][rate] for rate in rates), row[order[0]]
+        assert value is not None
+        at_length = tuple(row.get(rate) for rate in rates)
+        rows[name] = VariantSearch(len(rates), {RATE: order[0]}, value, curve, tuple(rates), at_length)
+    return TaskSearch(len(rates) * len(rows), len(every), seconds_of(plan, every), rows)
+
+
+def rounded(rate: float) -> float:
+    return float(f"{rate:.3g}")
 
 
 def search_seconds_left(plan: Plan) -> float:
@@ -112,6 +187,12 @@ def search_seconds_left(plan: Plan) -> float:
     search = plan.study.search
     if search is None:
         return 0.0
+    if search.tune:
+        if plan.home.read("search.json", StoredSearch) is not None:
+            return 0.0
+        names = [variant.name for variant in searched(plan)]
+        costs = [own.seconds for named in plan.calibration.values() for name, own in named.items() if name in names]
+        return TUNING_COST * len(search.seeds) * sum(costs)
     left, _ = missing(plan, [trial for group in search_trials(plan, search).values() for trial in group])
     measured = [plan.calibration.get(trial.task, {}).get(trial.variant.name) for trial in left]
     return sum(calibration.seconds for calibration in measured if calibration)
@@ -120,7 +201,9 @@ def search_seconds_left(plan: Plan) -> float:
 def earlier_choice(plan: Plan) -> Chosen:
     """What the same search chose in this folder before: its trials are those that a study goes on with."""
     search, stored = plan.study.search, plan.home.read("search.json", StoredSearch)
-    if search is None or stored is None or (list(stored.tries), stored.seeds) != (tries_of(search), search.seeds):
+    if search is None or stored is None or stored.seeds != search.seeds:
+        return {}
+    if list(stored.tries) != ([] if search.tune else tries_of(search)):
         return {}
     return chosen_by(stored)
 
@@ -140,28 +223,45 @@ def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> TaskSearch:
         best = better(known, key=known.__getitem__)
         rows[variant.name] = VariantSearch(len(tries), tries[best], known[best], tuple(scores))
     trials = [trial for (named, *_), group in by_try.items() if named == task for trial in group]
+    return TaskSearch(len(tries) * len(rows), len(trials), seconds_of(plan, trials), rows)
+
+
+def seconds_of(plan: Plan, trials: Sequence[Trial]) -> float:
     records = [record for trial in trials if (record := plan.home.finished(trial.folder)) is not None]
-    seconds = round(sum(trained_seconds(record.clock()) for record in records), 1)
-    return TaskSearch(len(tries) * len(rows), len(trials), seconds, rows)
+    return round(sum(trained_seconds(record.clock()) for record in records), 1)
 
 
 def tuning_sentences(plan: Plan, task: str, verdict: TaskVerdict) -> list[str]:
-    """What the search cost."""
+    """Whether learning rates were tuned, and what the search cost."""
     search = verdict.search
-    if search is None:
-        return []
+    if search is None or not any(RATE in choice.best for choice in search.variants.values()):
+        rates: dict[float, list[str]] = {}
+        for name, recipe in plan.recipes[task].items():
+            rates.setdefault(recipe.training.learning_rate, []).append(name)
+        told = [f"{listed(names)} {rate:g}" for rate, names in rates.items()]
+        one = f"all variants use learning rate {next(iter(rates)):g}" if len(rates) == 1 else ""
+        untuned = [f"Untuned: {one or 'learning rates are as given, ' + ', '.join(told)}."]
+        if search is None:
+            return untuned
+    else:
+        untuned = []
     seconds, tries = search.seconds or 0.0, search.tries or 0
     folders = {record.folder: record for named in plan.finished(task).values() for record in named.values()}
     rest = sum(trained_seconds(record.clock()) for record in folders.values())
     share, count = seconds / max(1e-9, seconds + rest), len(search.variants)
     tried = f"{search.trials} trials ({tries // count} tries for each of {count} variants)"
     took = f"{format_time(seconds)} of one core, {share:.0%} of the study's training"
-    return [f"The search took {tried}: {took}."]
+    chosen = [f"{name} {choice.best[RATE]:g}" for name, choice in search.variants.items() if choice.rates]
+    tuned = [f"Tuned on validation, with equal tries: learning rate {', '.join(chosen)}."] if chosen else untuned
+    return [*tuned, f"The search took {tried}: {took}."]
 
 
 def search_summary(search: TaskSearch) -> SearchSummary:
     """Without the scores of every try."""
-    choices = {name: Choice(row.best, row.tries, row.validation) for name, row in search.variants.items()}
+    choices = {
+        name: Choice(row.best, row.tries, row.validation, row.rates, row.scores if row.rates else (), row.whole)
+        for name, row in search.variants.items()
+    }
     return SearchSummary(choices, search.tries, search.trials, search.seconds)
 
 

@@ -354,7 +354,8 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
     others = {key: 0 for key in table if key not in fields and key != "untuned"}  # the last is of version 0.2
-    check_known(others, ("random", "seeds"), "[search]")
+    check_known(others, ("tune", "random", "seeds"), "[search]")
+    tune = typed(table, "tune", bool, False)
     random = table.get("random")
     if random is not None and (type(random) is not int or random < 1):
         raise BadInput(f"search.random = {random!r} must be a number of tries")
@@ -368,10 +369,24 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
         if name.startswith("tokens.") and "lm" in tasks:
             hint = "make variants of it: where no word is unknown they are compared by bits per byte"
             raise BadInput(f"search: {name} changes what a token is, and with it perplexity", hint)
-    if not fields:
-        raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]')
+    if tune and (fields or random):
+        raise BadInput("search.tune tries learning rates of its own", "leave out the fields and random, or tune")
+    if not fields and not tune:
+        raise BadInput("[search] names no field", 'tune = true, or "training.learning_rate" = [1e-3, 3e-4]')
     seeds = seeds_from(table.get("seeds", [1000]), "search.seeds")
-    return Search(fields=fields, random=random, seeds=seeds)
+    return Search(tune=tune, fields=fields, random=random, seeds=seeds)
+
+
+def with_tuning(study: Study, tune: bool | None, budget: bool) -> Study:
+    """`tune`: whether learning rates are to be tuned; None: where a budget pays for it and the study brings none."""
+    if tune is False:
+        return replace(study, search=None if study.search and study.search.tune else study.search)
+    settings = (study.settings, *study.task_settings.values(), *(each.settings for each in study.variants))
+    given = any("training.learning_rate" in own for own in settings) or any(each.recipe for each in study.variants)
+    given = given or any(map(is_file, study.recipes))
+    if study.search is not None or (tune is None and (given or not budget)):
+        return study
+    return replace(study, search=Search(tune=True)).checked()
 
 
 def is_range(value: object) -> bool:
@@ -429,7 +444,12 @@ def write_study(study: Study) -> str:
     for variant in study.variants:
         lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
     if study.search:
-        own = {**study.search.fields, "random": study.search.random, "seeds": list(study.search.seeds)}
+        own = {
+            "tune": study.search.tune or None,
+            **study.search.fields,
+            "random": study.search.random,
+            "seeds": list(study.search.seeds),
+        }
         lines += ["", "[search]  # on validation only", *_lines(own)]
     return "\n".join(lines) + "\n"
 

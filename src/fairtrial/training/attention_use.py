@@ -21,7 +21,8 @@ from fairtrial.training.device import device_of
 from fairtrial.training.scoring import evenly
 from fairtrial.training.tasks import ClassifyTask, LanguageTask, Task
 
-FEWEST, MOST_TEXTS, MOST_WINDOWS, MOST_MAPS = 50, 256, 96, 16  # fewer texts would say little
+# fewer texts would say little; more would take over 5% of a classifier's training
+FEWEST, MOST_TEXTS, MOST_WINDOWS, MOST_MAPS = 50, 160, 96, 16
 Pair = tuple[np.ndarray, np.ndarray]  # inputs, answers; -1 where there is none
 
 
@@ -48,7 +49,7 @@ def attention_use(task: Task, initial: Any, seed: int) -> AttentionUse | None:
         heads_changed=heads_changed(network, initial.to(device_of(network)).eval(), pairs),
         uniform=cost(even - whole),
         removed=cost(without - whole),
-        shuffled=cost(nats(network, shuffled) - nats(network, last)),
+        shuffled=cost(nats(network, shuffled) - (whole if last is pairs else nats(network, last))),
     )
 
 
