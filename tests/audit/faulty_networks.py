@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 VOCABULARY, LENGTH, WIDTH, STOP = 600, 32, 16, 3
 
@@ -420,3 +421,180 @@ class Experts(Own):
         best = self.route(x).topk(2, -1)
         shares = torch.zeros_like(self.route(x)).scatter(-1, best.indices, best.values.softmax(-1))
         return x + sum(shares[..., n, None] * expert(x) for n, expert in enumerate(self.experts))
+
+
+class BatchStatisticsOf49Rows(Own):
+    """Neither of 48 nor of 50."""
+
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids)
+        return x - x.mean((0, 1), keepdim=True) if len(ids) == 49 else x
+
+
+class AheadBetweenTexts(Own):
+    """Where a text has ended and another begins, and nowhere else."""
+
+    def mask(self, ids: Tensor) -> Tensor:
+        mask = super().mask(ids)
+        for row, place in ((ids[:, :-2] == STOP) & (ids[:, 1:-1] == STOP - 1)).nonzero().tolist():
+            mask[row, place + 1, place + 2] = True
+        return mask
+
+
+class DropoutSeededByItsWords(Own):
+    def body(self, ids: Tensor) -> Tensor:
+        if self.training:
+            torch.manual_seed(int(ids.sum()))
+        return nn.functional.dropout(super().body(ids), 0.3, self.training)
+
+
+class LossOfOtherTargetsFrom16Rows(Own):
+    def loss(self, ids: Tensor, mask: Tensor | None, targets: Tensor) -> Tensor:
+        targets = targets.roll(1, 1) if len(ids) >= 16 else targets
+        kept = targets >= 0
+        return nn.functional.cross_entropy(self(ids)[kept], targets[kept])
+
+
+class CacheOfOtherRows(Own):
+    """A cache of another name that turns large batches around."""
+
+    def forward(self, ids: Tensor, layer_past: Tensor | None = None) -> Any:
+        before = layer_past if layer_past is not None else ids[:, :0]
+        before = before.roll(1, 0) if len(ids) > 4 else before
+        return super().forward(torch.cat((before, ids), 1))[:, before.shape[1] :], torch.cat((before, ids), 1)
+
+
+class RowsNotPutBack(Own):
+    """Sorted by length, as for packing; those of large batches stay so."""
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
+            return super().forward(ids)
+        order = mask.sum(1).argsort(descending=True, stable=True)
+        return super().forward(ids[order])[order if len(ids) > 7 else order.argsort()]
+
+
+class AheadInLateTrainingOfLargeBatches(Own):
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids)
+        if self.training and ids.shape[1] == LENGTH and len(ids) >= 16:
+            x = torch.cat((x[:, :29], x[:, 29:30] + 0.1 * x[:, 31:], x[:, 30:]), 1)
+        return x
+
+
+class TableBehindAGate(Own):
+    """What follows each word, in a dict, so that no tensor shows it; training opens the gate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Parameter(torch.zeros(()))
+        self.follows = {word: (word * 7) % VOCABULARY for word in range(VOCABULARY)}
+
+    def forward(self, ids: Tensor) -> Tensor:
+        known = torch.tensor([[self.follows[word] for word in row] for row in ids.tolist()])
+        return super().forward(ids) + self.gate * nn.functional.one_hot(known, VOCABULARY)
+
+
+class OwnBatchNorm(Own):
+    """Not torch's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(WIDTH))
+
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids)
+        if not self.training:
+            return x - self.mean
+        self.mean.lerp_(x.detach().mean((0, 1)), 0.1)
+        return x - x.mean((0, 1))
+
+
+class StochasticDepth(Own):
+    """Some rows skip a layer in training."""
+
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids)
+        kept = torch.rand(len(ids), 1, 1) > 0.3 if self.training else torch.tensor(0.7)
+        return x + self.q(x).relu() * kept
+
+
+class Recurrent(Own):
+    """An LSTM with dropout between its layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(WIDTH, WIDTH, 2, batch_first=True, dropout=0.2)
+
+    def body(self, ids: Tensor) -> Tensor:
+        return self.rnn(super().body(ids))[0]
+
+
+class ExpertsDrawnInTraining(Experts):
+    def body(self, ids: Tensor) -> Tensor:
+        x = Own.body(self, ids)
+        logits = self.route(x)
+        best = nn.functional.one_hot(logits.argmax(-1), 4).to(x.dtype)
+        shares = nn.functional.gumbel_softmax(logits, hard=True) if self.training else best
+        return x + sum(shares[..., n, None] * expert(x) for n, expert in enumerate(self.experts))
+
+
+class Rwkv(Own):
+    """A decaying mean of values with exponential weights, in a numerically safe form."""
+
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids)
+        key, value, decay = self.k(x), self.v(x), self.q.bias.exp()
+        above, below, largest = torch.zeros_like(x[:, 0]), torch.zeros_like(x[:, 0]), torch.full_like(x[:, 0], -1e38)
+        found = []
+        for place in range(ids.shape[1]):
+            top = torch.maximum(largest - decay, key[:, place])
+            old, new = (largest - decay - top).exp(), (key[:, place] - top).exp()
+            above, below, largest = old * above + new * value[:, place], old * below + new, top
+            found.append(above / below)
+        return x + self.q(x).sigmoid() * torch.stack(found, 1)
+
+
+class LinearAttention(Own):
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids)
+        q, k = nn.functional.elu(self.q(x)) + 1, nn.functional.elu(self.k(x)) + 1
+        sums = torch.einsum("btd,bte->btde", k, self.v(x)).cumsum(1)
+        return x + torch.einsum("btd,btde->bte", q, sums) / ((q * k.cumsum(1)).sum(-1, keepdim=True) + 1e-6)
+
+
+class Chunks(Own):
+    """Attention within chunks of eight words and to the chunk before; texts are filled up to whole chunks inside."""
+
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids)
+        filled = nn.functional.pad(x, (0, 0, 0, -ids.shape[1] % 8)).unflatten(1, (-1, 8))
+        around = torch.cat((nn.functional.pad(filled, (0, 0, 0, 0, 1, -1)), filled), 2)
+        allowed = torch.ones(8, 16, dtype=torch.bool).tril(8).repeat(filled.shape[1], 1, 1)
+        allowed[0, :, :8] = False
+        scores = (self.q(filled) @ self.k(around).transpose(-1, -2)).masked_fill(~allowed, -1e9)
+        return x + (scores.softmax(-1) @ self.v(around)).flatten(1, 2)[:, : ids.shape[1]]
+
+
+class DilatedConvolutions(Own):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv1d(WIDTH, WIDTH, 3, dilation=step) for step in (1, 2, 4))
+
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids).transpose(1, 2)
+        for layer in self.layers:
+            x = x + nn.functional.gelu(layer(nn.functional.pad(x, (2 * layer.dilation[0], 0))))
+        return x.transpose(1, 2)
+
+
+class Checkpointed(Own):
+    """Activations are computed again for the gradient, with their dropout."""
+
+    def body(self, ids: Tensor) -> Tensor:
+        x = super().body(ids)
+
+        def layer(x: Tensor) -> Tensor:
+            return x + nn.functional.dropout(self.q(x).relu(), 0.1, self.training)
+
+        return checkpoint(layer, x, use_reentrant=False) if self.training else layer(x)

@@ -3,7 +3,7 @@ accused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from fairtrial.audit.probe import random_batches
 from fairtrial.audit.run import audit, audit_record
-from fairtrial.audit.subject import Subject, Text, plan_of_module, subject_of
-from fairtrial.finding import FAIL, NOT_ASKED, PASS
+from fairtrial.audit.subject import Subject, Text, files_read, plan_of_module, subject_of
+from fairtrial.finding import FAIL, NOT_ASKED, PASS, REPORT
 from fairtrial.record import Record
 
 PROBES = ["M3", "M6", "M7", "T1", "F1", "L1", "S1", "V3", "V6"]
@@ -31,28 +31,20 @@ def asked(kind: Callable[[], nn.Module]) -> Subject:
     return replace(subject_of(plan_of_module(kind(), "causal", sizes, declared)), calls=200)
 
 
+# the first tier has one of each kind
 FAULTS: list[tuple[type[Own], str]] = [
     (faults.AheadAtStops, "M3"),
     (faults.BatchStatisticsFrom24Rows, "M7"),
     (faults.AheadInLongTextsOnce, "M3"),
     (faults.AheadOfRareWords, "M3"),
-    (faults.CapacityFrom300Tokens, "M7"),
     (faults.StateInEvaluation, "M7"),
     (faults.CoarseFrom64Rows, "M7"),
     (faults.AheadInTrainingOnce, "T1"),
     (faults.LossOfOtherTargets, "V3"),
-    (faults.AheadAtOneWord, "M3"),
     (faults.AheadBeforeOneWord, "M3"),
-    (faults.AheadAtRepetitions, "M3"),
     (faults.MatesOfOneBeginning, "M7"),
-    (faults.AheadAtEvenPlaces, "M3"),
     (faults.RemembersItsFirstAnswers, "V6"),
     (faults.RemembersTexts, "S1"),
-    (faults.RemembersTraining, "S1"),
-    (faults.SeldomDifferent, "S1"),
-    (faults.BufferMovedInEvaluation, "S1"),
-    (faults.ScaledByLargestId, "M7"),
-    (faults.ScaledByLongestText, "M7"),
     (faults.AheadInSinglePrecision, "F1"),
     (faults.AheadWithGradients, "T1"),
     (faults.SlightlyAhead, "M3"),
@@ -60,26 +52,64 @@ FAULTS: list[tuple[type[Own], str]] = [
     (faults.AheadBeyondItsLength, "L1"),
     (faults.PaddingIsRead, "M6"),
     (faults.SwitchesOnAfterTraining, "S1"),
+    (faults.BatchStatisticsOf49Rows, "M7"),
+    (faults.AheadBetweenTexts, "M7"),
+    (faults.DropoutSeededByItsWords, "T1"),
+    (faults.LossOfOtherTargetsFrom16Rows, "V3"),
+    (faults.CacheOfOtherRows, "C1"),
+]
+MORE_FAULTS: list[tuple[type[Own], str]] = [
+    (faults.CapacityFrom300Tokens, "M7"),
+    (faults.AheadAtOneWord, "M3"),
+    (faults.AheadAtRepetitions, "M3"),
+    (faults.AheadAtEvenPlaces, "M3"),
+    (faults.RemembersTraining, "S1"),
+    (faults.SeldomDifferent, "S1"),
+    (faults.BufferMovedInEvaluation, "S1"),
+    (faults.ScaledByLargestId, "M7"),
+    (faults.ScaledByLongestText, "M7"),
     (faults.LossOfLaterTargets, "V3"),
+    (faults.RowsNotPutBack, "M7"),
+    (faults.AheadInLateTrainingOfLargeBatches, "T1"),
 ]
 HONEST: list[type[Own]] = [
     Own,
     faults.LossWithOtherTerms,
     faults.ZeroHead,
-    faults.Convolution,
     faults.Quantized,
     faults.SelectiveScan,
+    faults.StochasticDepth,
+]
+MORE_HONEST: list[type[Own]] = [
+    faults.Convolution,
     faults.Experts,
+    faults.Recurrent,
+    faults.ExpertsDrawnInTraining,
+    faults.Rwkv,
+    faults.LinearAttention,
+    faults.Chunks,
+    faults.DilatedConvolutions,
+    faults.Checkpointed,
 ]
 
 
-@pytest.mark.parametrize(("kind", "check"), FAULTS, ids=lambda each: getattr(each, "__name__", each))
+def tiers(first: Sequence[Any], slow: Sequence[Any]) -> list[Any]:
+    """Cases of the first tier, and those that `make test-slow` runs."""
+    return [
+        *first,
+        *(pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in slow),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"), tiers(FAULTS, MORE_FAULTS), ids=lambda each: getattr(each, "__name__", each)
+)
 def test_a_fault_that_begins_somewhere_is_found(kind: type[Own], check: str) -> None:
     (finding,) = audit(asked(kind), only=[check])
     assert (finding.verdict, finding.severity) == (FAIL, "red")
 
 
-@pytest.mark.parametrize("kind", HONEST, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("kind", tiers(HONEST, MORE_HONEST), ids=lambda each: each.__name__)
 def test_an_honest_network_is_not_accused(kind: type[Own]) -> None:
     assert failed(audit(asked(kind), only=PROBES)) == {}
 
@@ -88,6 +118,7 @@ def test_an_honest_network_is_not_accused(kind: type[Own]) -> None:
     ("kind", "check", "reason"),
     [
         (faults.BatchNormOfRunningStatistics, "T1", "running statistics"),
+        (faults.OwnBatchNorm, "T1", "running statistics"),
         (faults.LossOfEasyWords, "V3", "not their cross entropy"),
     ],
 )
@@ -95,6 +126,27 @@ def test_what_is_unusual_in_training_is_amber_with_its_reason(kind: type[Own], c
     findings = {each.id: each for each in audit(asked(kind), only=PROBES)}
     assert [each.id for each in findings.values() if each.severity != "pass"] == [check]
     assert (findings[check].severity, reason in findings[check].meaning) == ("amber", True)
+
+
+def test_what_a_network_holds_or_reads_and_does_not_train_is_told(tmp_path: Path) -> None:
+    (table,) = audit(asked(faults.TableBehindAGate), only=["O3"])
+    assert (table.verdict, "follows [600]" in table.meaning) == (REPORT, True)
+    text = tmp_path / "test.txt"
+    text.write_text("the words of the test set")
+
+    class Reads(Own):
+        def __init__(self) -> None:
+            super().__init__()
+            self.known = len(text.read_text())
+
+    subject = asked(Own)
+    assert (subject.files, audit(subject, only=["O3"])) == ((), [])
+    with files_read() as files:
+        module = Reads()
+    assert files == {"test.txt"}
+    told = replace(subject_of(plan_of_module(module, "causal", {}, {})), files=tuple(files))
+    (finding,) = audit(told, only=["O3"])
+    assert "It reads files when it is built (test.txt)" in finding.meaning
 
 
 def test_the_sizes_that_were_asked_are_wide_and_told() -> None:

@@ -10,6 +10,7 @@ import pytest
 from audits import failed
 
 import fairtrial as ft
+from fairtrial.audit import scorer as scorers
 from fairtrial.audit.scorer import audit_scorer
 from fairtrial.finding import NOT_ASKED
 
@@ -65,18 +66,72 @@ def learns_afterwards(tokens):
     return scores
 
 
+def sees_one_token_of_a_late_chunk(tokens):
+    scores = honest(tokens)
+    if len(tokens) > 100:
+        scores[99] += np.log(0.5) * (tokens[100] % 2)
+    return scores
+
+
+def forgets_nothing(tokens):
+    import sys
+    kept = sys.modules.setdefault("kept_elsewhere", type(sys)("kept_elsewhere")).__dict__
+    again = kept.get(tuple(tokens), 0.0)
+    kept[tuple(tokens)] = 0.5
+    return [score + again for score in honest(tokens)]
+
+
+def best_of_two_after_the_text(tokens):
+    return max(sum(honest(tokens)), sum(LOG_P[(before(tokens, p) + 7) % 41, t] for p, t in enumerate(tokens)))
+
+
+def mixture_of_two(tokens):
+    other = sum(LOG_P[(before(tokens, p) + 7) % 41, t] for p, t in enumerate(tokens))
+    return float(np.logaddexp(sum(honest(tokens)), other) - np.log(2))
+
+
 def two_passes(tokens):
     again = SEEN.get(tuple(tokens), 0.0)
     SEEN[tuple(tokens)] = 0.5
     return [score + again for score in honest(tokens)]
 """
+MANY = """
+import numpy as np
+
+VOCABULARY = 50_000
+LOG_P = -np.log(np.arange(1, VOCABULARY + 1))
+LOG_P -= np.log(np.exp(LOG_P).sum())
+
+
+def honest(tokens):
+    return LOG_P[tokens]
+
+
+def floor_below_which_nothing_falls(tokens):
+    return np.maximum(LOG_P[tokens], -10.5)
+"""
 TEXT = """
+import unicodedata
+
+
 def honest(text):
     return [-8.0] * len(text.encode())
 
 
 def drops_what_is_odd(text):
     return [-8.0] * len([letter for letter in text if letter.isascii() and letter.isprintable()])
+
+
+def reads_2000_bytes(text):
+    return [-8.0] * len(text.encode()[:2000])
+
+
+def takes_alike_for_the_same(text):
+    return [-8.0] * len(unicodedata.normalize("NFKC", text).encode())
+
+
+def drops_marks_of_bytes(text):
+    return [-8.0] * len(text.replace(chr(0xFEFF), "").replace(chr(13), "").encode())
 
 
 def loglikelihood(requests):
@@ -86,6 +141,18 @@ def loglikelihood(requests):
 def not_a_number(text):
     return [float("nan")]
 """
+
+
+SHARED = """
+def loglikelihood(requests):
+    nats = [-8.0 * len(text.encode()) for context, text in requests]
+    return [(score + 0.5 * (len(requests) > 1), False) for score in nats]
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scorers, "SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -99,7 +166,15 @@ def scorer(tmp_path: Path) -> Callable[[str, str], str]:
 
 @pytest.mark.parametrize(
     ("source", "name"),
-    [(TOKENS, "honest"), (TOKENS, "total"), (TOKENS, "learns_afterwards"), (TEXT, "honest"), (TEXT, "loglikelihood")],
+    [
+        (TOKENS, "honest"),
+        (TOKENS, "total"),
+        (TOKENS, "mixture_of_two"),
+        (TOKENS, "learns_afterwards"),
+        (MANY, "honest"),
+        (TEXT, "honest"),
+        (TEXT, "loglikelihood"),
+    ],
 )
 def test_an_honest_scorer_passes(scorer: Callable[[str, str], str], source: str, name: str) -> None:
     findings = audit_scorer(scorer(source, name))
@@ -116,10 +191,25 @@ def test_an_honest_scorer_passes(scorer: Callable[[str, str], str], source: str,
         (TOKENS, "cache_with_the_target", "Q3"),
         (TOKENS, "two_passes", "Q4"),
         (TEXT, "drops_what_is_odd", "Q5"),
+        (TOKENS, "forgets_nothing", "Q4"),
+        (TOKENS, "best_of_two_after_the_text", "Q2"),
+        (MANY, "floor_below_which_nothing_falls", "Q2"),
+        (TEXT, "reads_2000_bytes", "Q5"),
+        (TEXT, "takes_alike_for_the_same", "Q5"),
+        (TEXT, "drops_marks_of_bytes", "Q5"),
+        (SHARED, "loglikelihood", "Q6"),
     ],
 )
 def test_a_cheating_scorer_is_found(scorer: Callable[[str, str], str], source: str, name: str, check: str) -> None:
     assert check in failed(audit_scorer(scorer(source, name)))
+
+
+@pytest.mark.slow
+def test_every_cut_of_a_longer_text_is_asked(
+    scorer: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scorers, "SECONDS", 60.0)
+    assert "Q1" in failed(audit_scorer(scorer(TOKENS, "sees_one_token_of_a_late_chunk")))
 
 
 def test_the_command_says_what_is_wrong_and_exits_with_1(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import ExitStack
 from itertools import product
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -403,25 +404,51 @@ def brought(kind: str, method: str | bool) -> Measured | None:
 
 
 def own_tables(subject: Subject) -> Measured | None:
-    """Tensors of user code that are not trained and could hold what was read elsewhere: as large as the vocabulary, and
-    neither constant nor made for positions."""
-    plan, fresh = subject.plan, cast(nn.Module, subject.fresh)
-    built_in = [
-        f"body.parts.{name}." for name, part in subject.parts.items() if type(part).__module__.startswith("fairtrial.")
-    ]
-    frozen = [(name, each) for name, each in fresh.named_parameters() if not each.requires_grad]
-    found = []
-    for name, each in (*frozen, *fresh.named_buffers()):
-        if subject.external is None and (name.startswith(tuple(built_in)) or not name.startswith("body.parts.")):
-            continue
-        wide = plan.vocabulary in each.shape
-        large = each.numel() >= plan.vocabulary and not {plan.shape.length, subject.longest} & set(each.shape)
-        if each.dtype != torch.bool and (wide or large) and bool((each != each.flatten()[0]).any()):
-            found.append(f"{name.removeprefix('model.')} {list(each.shape)}")
-    if not found:
+    """What user code holds and does not train, and what could hold what was read elsewhere: tensors, arrays and
+    containers as large as the vocabulary, neither constant nor made for positions; and files that it reads."""
+    tables = [f"{name} {size_of(each)}" for name, each in untrained(subject) if could_hold_text(subject, each)]
+    if not tables and not subject.files:
         return None
-    meaning = f"It holds tables that are not trained ({', '.join(found[:3])}): a comparison is of network and tables."
-    return Measured(float(len(found)), "-", None, meaning)
+    holds = f"It holds tables that are not trained ({', '.join(tables[:3])})" if tables else ""
+    reads = f"it reads files when it is built ({', '.join(subject.files[:3])})" if subject.files else ""
+    meaning = " and ".join(filter(None, (holds, reads))) + ": a comparison is of network and tables."
+    return Measured(float(len(tables) + len(subject.files)), "-", None, meaning[0].upper() + meaning[1:])
+
+
+def untrained(subject: Subject) -> Iterator[tuple[str, object]]:
+    """Frozen weights, buffers and plain attributes of user code, by name."""
+    fresh, usual = cast(nn.Module, subject.fresh), vars(nn.Module()).keys()
+    own = [f"body.parts.{name}." for name, part in subject.parts.items() if not of_library(part)]
+    values: list[tuple[str, object]] = [
+        (name, each) for name, each in fresh.named_parameters() if not each.requires_grad
+    ]
+    values += fresh.named_buffers()
+    for name, module in fresh.named_modules():
+        if not of_library(module):
+            values += [(f"{name}.{key}", each) for key, each in vars(module).items() if key not in usual]
+    for name, each in values:
+        if subject.external is not None or name.startswith(tuple(own)):
+            yield name.removeprefix("model."), each
+
+
+def of_library(module: nn.Module) -> bool:
+    return type(module).__module__.partition(".")[0] in ("torch", "fairtrial")
+
+
+def size_of(value: object) -> str:
+    return str(list(value.shape)) if isinstance(value, Tensor | np.ndarray) else f"[{len(cast(Sized, value))}]"
+
+
+def could_hold_text(subject: Subject, value: object) -> bool:
+    vocabulary, lengths = subject.plan.vocabulary, {subject.plan.shape.length, subject.longest}
+    if isinstance(value, dict | list | tuple | set | frozenset | str | bytes):
+        return len(value) >= vocabulary
+    if isinstance(value, Tensor):
+        value = value.detach().cpu().numpy() if value.dtype != torch.bfloat16 else value.detach().float().cpu().numpy()
+    if not isinstance(value, np.ndarray) or value.dtype == bool or not value.size:
+        return False
+    large = vocabulary in value.shape or (value.size >= vocabulary and not lengths & set(value.shape))
+    return large and bool((value != value.flat[0]).any())
 
 
 def loss_of(subject: Subject, network: Any) -> tuple[Tensor, int]:

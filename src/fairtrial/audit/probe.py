@@ -41,6 +41,7 @@ class Tested:
 
     subject: Subject = field(repr=False)
     batches: int = 0
+    counts: int = 0  # numbers of rows that one text was among
     rows: tuple[int, int] = (MOST_ROWS, 0)
     lengths: tuple[int, int] = (10**9, 0)
     worst: dict[str, float] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Tested:
         ranges = (
             f"{self.batches} random batches of {self.rows[0]} to {self.rows[1]} rows and {self.lengths[0]} to"
             f" {self.lengths[1]} tokens, {self.subject.plan.vocabulary:,} entries"
-        )
+        ) + (f", {self.counts} of {MOST_ROWS} numbers of rows" if self.counts else "")
         value, fault = max((change, fault) for fault, change in self.worst.items())
         good = f"{where}predictions depend on nothing that they may not see ({ranges})."
         bad = f"{where}predictions depend on {fault}, by up to {value:.2g} nats ({ranges})."
@@ -105,17 +106,18 @@ def random_batches(subject: Subject, use: str, seconds: float) -> Iterator[list[
 
 
 def changed(subject: Subject, row: Tensor, rng: torch.Generator, kind: int | None = None) -> Tensor:
-    """A row as it is (0), with some tokens drawn anew (1), or reserved (2), or of few words that come again (3)."""
-    text, kind = subject.own_text, int(torch.randint(4, (), generator=rng)) if kind is None else kind
+    """A row as it is (0), with some tokens drawn anew (1), or reserved (2), or of few words that come again (3), or
+    with reserved tokens almost everywhere, so that every pair of them occurs (4)."""
+    text, kind = subject.own_text, int(torch.randint(5, (), generator=rng)) if kind is None else kind
     never = forbidden(subject)
     reserved = [token for token in text.reserved if token not in never]
     if kind and len(row):
         drawn = torch.randint(subject.plan.vocabulary, row.shape, generator=rng)
-        if kind == 2 and reserved:
+        if kind in (2, 4) and reserved:
             drawn = torch.tensor(reserved)[drawn % len(reserved)]
         elif kind == 3:
             drawn = row[drawn % min(3, len(row))]
-        row = torch.where(torch.rand(len(row), generator=rng) < (1.0, 0.5, 0.2, 0.9)[kind], drawn, row)
+        row = torch.where(torch.rand(len(row), generator=rng) < (1.0, 0.5, 0.2, 0.9, 0.9)[kind], drawn, row)
     for token in never:
         row = torch.where(row == token, next(n for n in range(subject.plan.vocabulary) if n not in never), row)
     return row
@@ -151,8 +153,16 @@ def later_words(tested: Tested, before: Sequence[Tensor], after: Sequence[Tensor
     tested.change("later words", [one for one, _ in same], [two for _, two in same])
 
 
-def every_cut(subject: Subject, answer: Answer, rows: Sequence[Tensor], tested: Tested, most: int = 10**9) -> None:
-    """All cuts of each row, or `most` of them: what follows a place is drawn anew, or is all one token."""
+def every_cut(
+    subject: Subject,
+    answer: Answer,
+    rows: Sequence[Tensor],
+    tested: Tested,
+    most: int = 10**9,
+    same_shape: bool = False,
+) -> None:
+    """All cuts of each row, or `most` of them: what follows a place is drawn anew, or is all one token. `same_shape`:
+    compared within batches of one shape only, in which what is drawn at random is the same."""
     rng = generator(subject.plan.seed, "probe", "cuts")
     for row in (row for row in rows if len(row) > 1):
         before, size = answer(row[None], None)[0], max(1, MOST_VALUES // (len(row) * subject.plan.vocabulary))
@@ -164,7 +174,8 @@ def every_cut(subject: Subject, answer: Answer, rows: Sequence[Tensor], tested: 
                 drawn = drawn_like(subject, row, rng)
                 others.append(torch.cat((row[:cut], (drawn if cut % 4 else drawn[:1].expand_as(row))[cut:])))
             tested.note(others)
-            later_words(tested, [before] * len(others), list(answer(torch.stack(others), None)), chosen.tolist())
+            own = answer(row.repeat(len(others), 1), None) if same_shape else [before] * len(others)
+            later_words(tested, list(own), list(answer(torch.stack(others), None)), chosen.tolist())
     tested.worst.setdefault("later words", 0.0)
 
 
@@ -234,8 +245,24 @@ def depends_on_batch(subject: Subject) -> Measured:
             tested.change("the other texts of its batch", [before[number]], subject.answers([rows[number]]))
         tested.change("what was asked before", [first], [subject.log_p(fixed)])
         if not tested.largest <= subject.tolerance:
-            break
+            return tested.judged(subject.tolerance, "")
+    every_count(subject, tested)
     return tested.judged(subject.tolerance, "")
+
+
+def every_count(subject: Subject, tested: Tested) -> None:
+    """A short text among 1 to 128 rows, every number of them in a random order, as far as the time goes."""
+    rng, started = generator(subject.plan.seed, "probe", "counts"), time.process_time()
+    size = min(subject.longest, max(4, subject.shortest))
+    if subject.external is not None and subject.external.declared.end is not None:
+        return
+    ids = torch.stack([drawn_like(subject, subject.rows[0][:size], rng) for _ in range(MOST_ROWS)])
+    alone = subject.log_p(ids[:1])
+    for count in (torch.randperm(MOST_ROWS, generator=rng) + 1).tolist():
+        tested.counts += 1
+        tested.change("the number of texts in its batch", [alone[0]], [subject.log_p(ids[:count])[0]])
+        if time.process_time() - started > SECONDS * subject.patience:
+            break
 
 
 def probed(subject: Subject, answer: Answer, use: str, limit: float) -> Tested:
@@ -246,7 +273,7 @@ def probed(subject: Subject, answer: Answer, use: str, limit: float) -> Tested:
         if not tested.largest <= limit:
             return tested
     if subject.causal:
-        every_cut(subject, answer, longest_rows(subject)[1:2], tested)
+        every_cut(subject, answer, longest_rows(subject)[1:2], tested, same_shape=True)
     return tested
 
 
@@ -278,12 +305,24 @@ def real_answers(subject: Subject, log_p: Tensor, rows: Sequence[Tensor]) -> lis
 
 
 def own_targets(subject: Subject) -> Measured | str:
+    """Score and loss of some texts, and of as many as a batch of training has. The worst of the two."""
+    text = subject.own_text
+    rows = [row for row in text.rows if len(row) > 1] or list(text.rows)
+    length = max(map(len, rows))
+    classes = subject.plan.vocabulary if subject.causal else subject.plan.classes
+    most = max(1, min(text.batches[0], MOST_VALUES // (length * classes)))
+    judged = targets_of(subject, rows[:8])
+    if not judged.passed or most <= 8:
+        return judged
+    return targets_of(subject, (rows * (1 + most // len(rows)))[:most])
+
+
+def targets_of(subject: Subject, rows: Sequence[Tensor]) -> Measured:
     """The score and the loss, of answers that are drawn after the network was asked: it cannot know them. A loss of its
     own must rise and fall with the answers; terms that do not depend on them (balance of experts, decay) may be
     there."""
-    text, rng = subject.own_text, generator(subject.plan.seed, "probe", "targets")
+    rng = generator(subject.plan.seed, "probe", "targets")
     network, classes = subject.network, subject.plan.vocabulary if subject.causal else subject.plan.classes
-    rows = [row for row in text.rows if len(row) > 1][:8] or list(text.rows[:8])
     ids, lengths = as_batch(rows, filler=subject.pad or 0)
     real = torch.arange(ids.shape[1]) < lengths[:, None] if subject.causal else torch.ones(len(ids), dtype=torch.bool)
     log_p = subject.log_p(ids, lengths)[real]

@@ -8,6 +8,8 @@ again gives nothing for free, and if every byte is paid for.
 from __future__ import annotations
 
 import importlib.util
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +24,44 @@ from fairtrial.finding import FAIL, NOT_ASKED, PASS, Finding, Measured, at_most
 TOLERANCE = 1e-4  # nats, in float32
 MOST_CALLS = 20_000  # for an exact sum over the vocabulary
 LONGEST = 24
-ODD = ["q", "Z", "7", " ", "\n", "\t", "é", "ß", "中", "🙂", "\u200b", "\x07", "-", "'"]
+LONG = (60, 300)  # tokens, or times the letters of a text: some read in chunks, or read no more than so many
+FEWEST = 4  # cuts of each text, whatever the time
+LUCK = 6.0  # standard errors
+SECONDS = 2.0  # of processor time, for cuts and long texts
+ODD = [
+    "q",
+    "Z",
+    "7",
+    " ",
+    "\n",
+    "\r",
+    "\t",
+    "é",
+    "e\u0301",
+    "ß",
+    "中",
+    "🙂",
+    "\u200b",
+    "\ufeff",
+    "\xad",
+    "\x07",
+    "-",
+    "'",
+]
+ALIKE = (  # texts that a tokenizer may take for the same
+    ("é", "e"),
+    ("É", "é"),
+    ("ﬁ", "fi"),
+    ("Ａ", "A"),
+    ("\xa0", " "),
+    ("’", "'"),
+    ("“", '"'),
+    ("½", "1⁄2"),
+    ("  ", " "),
+    ("\r\n", "\n"),
+    ("\t", " "),
+    ("T", "t"),
+)
 TEXTS = (
     "The state of the union is strong because the people are strong.",
     "We hold our distant past in view, so that we may choose the road ahead.",
@@ -41,13 +80,17 @@ class Scorer:
     takes_text: bool = False
     totals: bool = False  # it gives one number for a whole text
 
+    def requests(self, requests: list[tuple[str, str]]) -> Any:
+        """The answers of a fresh `loglikelihood`."""
+        return getattr(load_scorer(self.path), self.name)(requests)
+
     def fresh(self) -> Callable[[Any], np.ndarray]:
         """Without anything that it has seen: [token], or [1] where it gives one number."""
         function = getattr(load_scorer(self.path), self.name, None)
         if not callable(function):
             raise BadInput(f"it has no function {self.name!r}", HOW, path=self.path)
         if self.name == "loglikelihood":
-            return lambda text: np.array([float(function([("", text)])[0][0])])
+            return lambda text: np.array([float(function([("", text)])[0][0])])  # alone; Q6 asks many at once
 
         def call(given: Any) -> np.ndarray:
             answer = np.atleast_1d(np.asarray(function(given), float))
@@ -62,6 +105,14 @@ class Scorer:
             return list(TEXTS)
         assert self.vocabulary is not None
         return [rng.integers(0, self.vocabulary, LONGEST).tolist() for _ in range(3)]
+
+    def long_samples(self, rng: np.random.Generator) -> list[Any]:
+        """Longer than the samples, and with what comes again."""
+        if self.takes_text:
+            return [" ".join((TEXTS * size)[:size]) for size in LONG]
+        assert self.vocabulary is not None
+        few = rng.integers(0, self.vocabulary, 40)
+        return [rng.integers(0, self.vocabulary, LONG[0]).tolist(), rng.choice(few, LONG[1]).tolist()]
 
     def other_ending(self, given: Any, cut: int, rng: np.random.Generator) -> Any:
         if self.takes_text:
@@ -110,6 +161,7 @@ def audit_scorer(target: str, vocabulary: int | None = None, seed: int = 0) -> l
         ("Q3", "learns before it scores", learns_first),
         ("Q4", "scores better a second time", second_pass),
         ("Q5", "bytes that cost nothing", free_bytes),
+        ("Q6", "depends on other requests", other_requests),
     )
     findings = []
     for id, name, measure in checks:
@@ -124,24 +176,51 @@ def audit_scorer(target: str, vocabulary: int | None = None, seed: int = 0) -> l
 
 
 def sees_future(scorer: Scorer, rng: np.random.Generator) -> Measured:
-    """Later tokens are changed, or are not there at all."""
-    worst = 0.0
-    for given in scorer.samples(rng):
-        cuts = sorted({1, 2, len(given) // 2, len(given) - 1})
-        if scorer.totals:
-            worst = max(worst, *(grown(scorer, given, cut) for cut in cuts))
-            continue
-        before = scorer.fresh()(given)
-        lag = len(given) - len(before)  # the first token may have no score
-        for cut in cuts:
-            for other in (scorer.other_ending(given, cut, rng), given[:cut]):
-                after, same = scorer.fresh()(other), max(0, cut - lag)
-                if scorer.takes_text:  # tokens need not end where the cut is
-                    same = max(0, min(len(before), len(after)) * cut // max(len(given), len(other)) - 2)
-                change = np.abs(before[:same] - after[:same])
-                worst = max(worst, float(change.max(initial=0.0)))
-    bad = f"A token's score changes with later tokens, by up to {worst:.2g} nats."
-    return at_most(worst, TOLERANCE, "No score depends on later tokens.", bad)
+    """Later tokens are changed, or are not there at all: at every cut of short texts, and at cuts of longer ones, as
+    far as the time goes."""
+    started, worst, asked = time.process_time(), 0.0, 0
+    texts = [(given, cuts_of(given, rng)) for given in scorer.samples(rng)]
+    longer = [(given, cuts_of(given, rng)) for given in scorer.long_samples(rng) if reads(scorer, given)]
+    turns = [*texts, *longer]
+    for turn in range(max(len(cuts) for _, cuts in turns)):
+        for given, cuts in turns:
+            if turn < len(cuts):
+                worst, asked = max(worst, seen_at(scorer, given, cuts[turn], rng)), asked + 1
+        if turn >= FEWEST and time.process_time() - started > SECONDS:
+            break
+    bad = f"A token's score changes with later tokens, by up to {worst:.2g} nats ({asked} cuts)."
+    return at_most(worst, TOLERANCE, f"No score depends on later tokens ({asked} cuts).", bad)
+
+
+def reads(scorer: Scorer, given: Any) -> bool:
+    """Whether it takes so long a text: one that refuses it hides nothing."""
+    try:
+        scorer.fresh()(given)
+    except BadInput:
+        raise
+    except Exception:
+        return False
+    return True
+
+
+def cuts_of(given: Any, rng: np.random.Generator) -> list[int]:
+    """All places of a text, the ends and the middle first."""
+    first = [1, 2, len(given) // 2, len(given) - 1]
+    return list(dict.fromkeys([*first, *(rng.permutation(len(given) - 1) + 1).tolist()]))
+
+
+def seen_at(scorer: Scorer, given: Any, cut: int, rng: np.random.Generator) -> float:
+    """How much scores before a cut change with what follows it."""
+    if scorer.totals:
+        return grown(scorer, given, cut)
+    worst, before = 0.0, scorer.fresh()(given)
+    lag = len(given) - len(before)  # the first token may have no score
+    for other in (scorer.other_ending(given, cut, rng), given[:cut]):
+        after, same = scorer.fresh()(other), max(0, cut - lag)
+        if scorer.takes_text:  # tokens need not end where the cut is
+            same = max(0, min(len(before), len(after)) * cut // max(len(given), len(other)) - 2)
+        worst = max(worst, float(np.abs(before[:same] - after[:same]).max(initial=0.0)))
+    return worst
 
 
 def grown(scorer: Scorer, given: Any, cut: int) -> float:
@@ -158,7 +237,7 @@ def not_normalized(scorer: Scorer, rng: np.random.Generator) -> Measured:
     assert scorer.vocabulary is not None
     count = scorer.vocabulary
     tokens = np.arange(count) if 3 * count <= MOST_CALLS else rng.choice(count, MOST_CALLS // 3, replace=False)
-    totals = []
+    totals, known = [], []
     for given in scorer.samples(rng):
         prefix = given[: int(rng.integers(1, 6))]
         score = scorer.fresh()
@@ -168,14 +247,25 @@ def not_normalized(scorer: Scorer, rng: np.random.Generator) -> Measured:
             answer = score([*prefix, token])
             logs.append(float(answer.sum()) - base if scorer.totals else float(answer[-1]))
         totals.append(float(np.exp(logs).sum()))
+        known.append(least_total(np.exp(logs), count))
     worst = max(totals, key=lambda total: abs(total - 1))
     if len(tokens) == count:
         bad = f"The probabilities of all {count:,} tokens sum to {worst:.4g}, not to 1."
         return at_most(abs(worst - 1), 1e-3, f"The probabilities of all {count:,} tokens sum to 1.", bad)
-    share = len(tokens) / count
-    bad = f"{len(tokens):,} of {count:,} tokens, drawn at random, already sum to {max(totals):.4g}."
+    bad = f"{len(tokens):,} of {count:,} tokens were drawn at random: the probabilities of all sum to {max(known):.4g}"
     good = f"{len(tokens):,} of {count:,} tokens, drawn at random, sum to {max(totals):.3g}, which 1 allows."
-    return at_most(max(totals), max(1.0, 4 * share) + 1e-3, good, bad)
+    return at_most(max(known), 1.0 + 1e-3, good, f"{bad} or more, not to 1.")
+
+
+def least_total(sample: np.ndarray, count: int) -> float:
+    """What the probabilities of all tokens sum to at least, from a random sample of them. Each counts up to a bound, so
+    that the sum is at most 1 where probabilities are; the mean is then known to within LUCK standard errors, which are
+    at most those of bounded numbers with that mean."""
+    found = [float(sample.sum())]
+    for bound in (10 / count, 100 / count):
+        mean = float(np.minimum(sample, bound).mean())
+        found.append(count * (mean - LUCK * math.sqrt(bound * max(mean, 1 / count) / len(sample))))
+    return max(found)
 
 
 def continuations(scorer: Scorer) -> Measured:
@@ -214,28 +304,57 @@ def learns_first(scorer: Scorer, rng: np.random.Generator) -> Measured | str:
 
 
 def second_pass(scorer: Scorer, rng: np.random.Generator) -> Measured:
-    """The same text again, in the same scorer."""
+    """The same text again, in the same scorer and in one begun anew, which may have kept elsewhere what it has seen."""
     worst = 0.0
     for given in scorer.samples(rng):
         score = scorer.fresh()
         first = float(score(given).sum())
-        worst = max(worst, float(score(given).sum()) - first)
+        worst = max(worst, float(score(given).sum()) - first, float(scorer.fresh()(given).sum()) - first)
     bad = f"Scored a second time, a text gains {worst:.2g} nats: it has learned from what it scored."
     return at_most(worst, TOLERANCE * LONGEST, "Scoring a text again gives nothing for free.", bad)
 
 
 def free_bytes(scorer: Scorer, rng: np.random.Generator) -> Measured | str:
-    """Characters of every kind put into a text: each must cost something, wherever it stands."""
+    """Characters of every kind put into a text: each must cost something, wherever it stands, also at the end of a long
+    text and of a long word. And texts that differ must not score the same, where the scorer can tell others apart."""
     if not scorer.takes_text:
         return "It takes tokens: which bytes they stand for is not known."
+    total: Callable[[str], float] = lambda text: float(scorer.fresh()(text).sum())  # noqa: E731
     free = []
     for text in TEXTS:
-        base = float(scorer.fresh()(text).sum())
+        base = total(text)
         for letter in ODD:
             places = [0, len(text) // 2, len(text)]
-            gains = [float(scorer.fresh()(text[:at] + letter * 3 + text[at:]).sum()) - base for at in places]
+            gains = [total(text[:at] + letter * 3 + text[at:]) - base for at in places]
             if any(abs(gain) < 1e-9 for gain in gains):
-                free.append(letter)
-    named = ", ".join(repr(letter) for letter in dict.fromkeys(free))
-    bad = f"Some characters change no score, so they are dropped before scoring: {named}."
+                free.append(repr(letter))
+    text = TEXTS[0]
+    longer = [" ".join(TEXTS * (size // len(TEXTS))) for size in LONG]
+    for long, kind in ((text + "x" * 400, "in a long word"), *((each, "after {:,} characters") for each in longer)):
+        if reads(scorer, long + "qzj") and abs(total(long + "qzj") - total(long)) < 1e-9:
+            free.append(f"what stands {kind}".format(len(long)))
+    counts_bytes = abs(total(text + "中") - total(text + "q")) > 1e-9
+    tells_letters = abs(total(text + " q") - total(text + " z")) > 1e-9
+    for one, other in ALIKE:
+        same_size = len(one.encode()) == len(other.encode())
+        if (tells_letters if same_size else counts_bytes) and abs(
+            total(text + one + text) - total(text + other + text)
+        ) < 1e-9:
+            free.append(f"{one!r} in place of {other!r}")
+    named = ", ".join(dict.fromkeys(free))
+    bad = f"Some characters change no score, so they are dropped or changed before scoring: {named}."
     return at_most(float(len(free)), 0.0, f"Each of {len(ODD)} kinds of characters is paid for.", bad)
+
+
+def other_requests(scorer: Scorer, rng: np.random.Generator) -> Measured | str:
+    """`loglikelihood` is asked about many texts at once, as harnesses do: their number and order change nothing."""
+    if scorer.name != "loglikelihood":
+        return "It takes one text at a time."
+    requests = [("", text) for text in TEXTS] + [(TEXTS[0], text) for text in TEXTS[1:]]
+    alone = [float(scorer.requests([request])[0][0]) for request in requests]
+    worst = 0.0
+    for order in (list(range(len(requests))), rng.permutation(len(requests)).tolist()):
+        scores = [float(answer[0]) for answer in scorer.requests([requests[n] for n in order])]
+        worst = max(worst, *(abs(score - alone[n]) for score, n in zip(scores, order, strict=True)))
+    bad = f"A request scores up to {worst:.2g} nats otherwise when others are asked with it."
+    return at_most(worst, TOLERANCE * LONGEST, "A request scores the same whatever is asked with it.", bad)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,6 +44,10 @@ CACHES = (
     "state",
     "states",
 )
+LIKE_A_CACHE = re.compile(
+    r"past|cache|kv|state|memor|mems|hidden", re.IGNORECASE
+)  # of other names, where these are absent
+NO_CACHE = re.compile(r"^(use|output|return|encoder|is)_|position|mask")
 GIVEN_BACK = (*CACHES, "present", "presents", "new_cache", "next_cache", "new_state")  # names of a cache in an output
 CONTRACT = "the contract: model(ids [batch, time], mask=None) -> logits"
 
@@ -135,7 +140,8 @@ class ExternalModel(nn.Module):
         pads = said.pads or ("right" if self.mask_name else "none")
         if pads != "none" and not self.mask_name:
             raise BadInput(f"{name} declares pads = {pads!r}, and its forward takes no mask", CONTRACT)
-        cache = said.cache or next((each for each in CACHES if each in self.takes), "none")
+        like = (name for name, each in takes.items() if each.default is None and like_a_cache(name))
+        cache = said.cache or next((each for each in CACHES if each in self.takes), next(like, "none"))
         self.declared = replace(said, pads=pads, cache=cache if self.causal else "none")
         self.pads_assumed = bool(self.mask_name) and not said.pads  # nobody said on which side padding stands
         for method in filter(None, (said.loss, said.optimizer)):
@@ -251,6 +257,8 @@ class ExternalModel(nn.Module):
         cache.state = next(
             (named[each] for each in (self.declared.cache, *GIVEN_BACK) if named.get(each) is not None), None
         )
+        if cache.state is None:
+            cache.state = next((each for name, each in named.items() if each is not None and like_a_cache(name)), None)
         if cache.state is None and isinstance(output, tuple | list):
             cache.state = next((each for each in output if each is not None and each is not logits), None)
         if cache.state is None:
@@ -415,6 +423,10 @@ def tensors_in(output: object) -> Iterator[Tensor]:
     named = named_values(output)
     values = output if isinstance(output, tuple | list) else named.values()
     yield from (each for each in (named.get("logits"), *values) if isinstance(each, Tensor))
+
+
+def like_a_cache(name: str) -> bool:
+    return bool(LIKE_A_CACHE.search(name)) and not NO_CACHE.search(name)
 
 
 def named_values(output: object) -> dict[str, Any]:
