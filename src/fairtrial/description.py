@@ -88,6 +88,7 @@ class LineChart:
     percent: bool = False
     log: bool = False
     kept_step: int | None = None  # whose weights were kept
+    x_label: str = "step"
 
 
 @dataclass(frozen=True)

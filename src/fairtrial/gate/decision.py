@@ -44,8 +44,8 @@ class Answer(StrEnum):
 class Why(StrEnum):
     EVIDENCE = "evidence"  # of a gain, as much as its level asks for
     TOO_SMALL = "too_small"  # a gain of the margin is ruled out
-    HOPELESS = "hopeless"  # the pairs that are left cannot decide it
-    NO_PAIRS = "no_pairs"  # all pairs are used
+    HOPELESS = "too_weak"  # the pairs that are left cannot decide it
+    NO_PAIRS = "no_pairs_left"  # all pairs are used
     AUDIT = "audit"  # the leak audit failed
     SUPERSEDED = "superseded"  # another candidate was kept meanwhile
     UNDECIDED = "undecided"

@@ -137,19 +137,24 @@ class Gate(Result):
     def _table(self) -> Table:
         rows = []
         for each in self.proposals:
-            size = (
-                with_interval(each.gain.estimate, each.gain.low, each.gain.high, sign=True) if each.pairs else MISSING
+            size = size_text(each.gain) if each.pairs else MISSING
+            cells = (
+                str(each.number),
+                each.candidate,
+                each.description[:60],
+                each.answer.value,
+                each.why.value.replace("_", " "),
+                size,
             )
-            cells = (str(each.number), each.candidate, each.answer.value, REASONS[each.why], size, each.pairs)
-            more = few_digits(each.evidence), few_digits(each.needed), format_time(each.seconds)
-            rows.append(row(*cells, *more, each.when[:10], each.description[:60]))
+            spent = format_time(each.seconds) if each.seconds else MISSING
+            rows.append(row(*cells, each.pairs, few_digits(each.evidence), few_digits(each.needed), spent))
         direction = "higher" if self.higher_is_better else "lower"
         return Table(
             "proposals",
-            ("", "candidate", "decision", "why", "gain", "pairs", "evidence", "needed", "time", "date", "description"),
+            ("", "candidate", "description", "decision", "why", "gain", "pairs", "evidence", "needed", "time"),
             tuple(rows),
             note=f"Gain in {self.metric} ({direction} is better), more is better; intervals at each decision's level.",
-            text_columns=4,
+            text_columns=5,
         ).without_empty_columns()
 
     def _charts(self) -> Sequence[LineChart]:
@@ -167,11 +172,11 @@ class Gate(Result):
             gains.append((number, total))
             spent.append((number, spent[-1][1] + self.spent_on(each)))
         return (
-            LineChart("evidence over pairs", "evidence of a gain", evidence, log=True),
+            LineChart("evidence", "evidence of a gain", evidence, log=True, x_label="pairs"),
             LineChart(
-                "cumulative gain over proposals", self.metric, (Curve("kept gains, shrunken", "", tuple(gains)),)
+                "cumulative gain", self.metric, (Curve("kept, shrunken", "", tuple(gains)),), x_label="proposals"
             ),
-            LineChart("error budget over proposals", "share spent", (Curve("spent", "", tuple(spent)),)),
+            LineChart("error budget", "share spent", (Curve("spent", "", tuple(spent)),), x_label="proposals"),
         )
 
     def spent_on(self, proposal: ProposalState) -> float:

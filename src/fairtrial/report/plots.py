@@ -298,7 +298,7 @@ def draw_lines(axes: Axes, chart: LineChart) -> None:
     if chart.log:
         axes.set_yscale("log")
     axes.set_title(chart.title, fontsize=10)
-    axes.set(xlabel="step", ylabel=chart.y_label)
+    axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     axes.legend(frameon=False, fontsize=8)
 
 
