@@ -86,6 +86,7 @@ def test_a_part_that_raises_fails_with_the_first_line_of_its_message(known: Know
     assert found == {"M1": "It raises ValueError: no such luck", "M3": "It fails as in M1.", "R3": "It fails as in M1."}
 
 
+@pytest.mark.second
 def test_hashes_that_differ_from_process_to_process_are_caught_in_fresh_ones_only(known: Know) -> None:
     plan = small_plan("classify", known(cheats_claiming.HashOfWord))
     subject = subject_of(plan)

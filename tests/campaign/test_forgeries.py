@@ -275,6 +275,7 @@ def test_a_forged_study_is_never_proven_sample(studies: Callable[[str], Path], t
     tally.close()
 
 
+@pytest.mark.second
 def test_a_record_that_another_processor_finished_is_consistent(course: Path, tmp_path: Path) -> None:
     tally = Tally("a sample resumed elsewhere")
     finish_elsewhere(course, tmp_path, 1, tally)

@@ -246,6 +246,7 @@ def test_a_trial_that_is_sent_sigterm_is_resumed_and_has_not_failed(copied: tupl
     assert verdict_of(folder) == before
 
 
+@pytest.mark.second
 @pytest.mark.skipif(os.name != "posix", reason="process groups")
 def test_a_study_whose_process_group_is_sent_sigterm_books_no_failure(
     tiny_study: Callable[..., Study], tmp_path: Path
