@@ -285,3 +285,16 @@ def test_the_command_fails_on_the_verdicts_that_are_named(tmp_path: Path, fairtr
     codes = [fairtrial("verdict", tmp_path / "runs.csv", "--fail-on", kind).code for kind in ("worse", "undecided")]
     assert codes == [0, 10]
     assert fairtrial("verdict", tmp_path / "runs.csv", "--fail-on", "worst").code == 2
+
+
+def test_variants_of_one_verdict_are_told_together_and_clear_ones_first() -> None:
+    chance = np.random.default_rng(0)
+    table = {f"v{n}": chance.normal(3.3 if n < 7 else 3.1, 0.01, (5, 1)).ravel().tolist() for n in range(8)}
+    runs = [
+        {"variant": name, "seed": s, "loss": loss} for name, losses in table.items() for s, loss in enumerate(losses)
+    ]
+    told = ft.verdict(runs).text
+    assert told[0].startswith("v7 is better than v0 on this test set: loss")
+    assert told[1].startswith(
+        "v1, v2, v3, v4, v5 and v6 are undecided versus v0 on this test set (loss, lower is better)"
+    )

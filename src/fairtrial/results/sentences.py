@@ -190,6 +190,7 @@ def _outcome(comparison: Comparison) -> str:
     return f"{one} versus {other} is undecided{where}: {f'{reasons}. So far: ' if reasons else ''}{numbers}."
 
 
+SEVERAL = 3  # comparisons of one verdict that are told together
 SPEEDUP_PROBLEMS = {
     SpeedupProblem.DIVERGED: "{run} diverged, so no loss is reached by every run",
     SpeedupProblem.TOO_SHORT: "{run} has a curve of one point",
@@ -300,7 +301,32 @@ def verdict_sentences(comparisons: Sequence[Comparison]) -> list[str]:
         names = listed([*(each.variant for each in blank), blank[0].baseline])
         lines.append(f"{names} are not comparable on {blank[0].test_set}: none of these models has learned the task.")
         before = [*before, *blank]
-    return [*lines, *(answer(each) for each in comparisons if each not in before)]
+    alike: dict[tuple[object, ...], list[Comparison]] = {}
+    for each in comparisons:
+        if each not in before:
+            clear = each.verdict in (VerdictKind.BETTER, VerdictKind.WORSE) or each.accepted_failures
+            own = each.variant if clear else None
+            alike.setdefault((each.verdict, each.reasons, each.test_set, own), []).append(each)
+    for group in sorted(alike.values(), key=lambda group: len(group) >= SEVERAL):  # single answers first
+        lines += [_outcomes(group)] if len(group) >= SEVERAL else [answer(each) for each in group]
+    return lines
+
+
+def _outcomes(group: Sequence[Comparison]) -> str:
+    """Several that nothing was found of, in one sentence; the table has their numbers."""
+    first, names = group[0], [each.variant for each in group]
+    shown = listed(names if len(names) <= 2 * SEVERAL else [*names[:SEVERAL], f"{len(names) - SEVERAL} others"])
+    direction = "higher is better" if first.metric.higher_is_better else "lower is better"
+    where = (f" on {first.test_set}" if first.test_set else "") + f" ({first.metric.name}, {direction})"
+    reasons = "; ".join(reason.text for reason in first.reasons)
+    if first.too_few_seeds:
+        needed = 2 if first.runs and not first.runs[1] else FEWEST_SEEDS
+        reasons = f"too few {'runs' if first.runs else 'seeds'}, a verdict needs {needed}"
+    if first.verdict == VerdictKind.EQUIVALENT:
+        margin = change(first.metric.name, first.margin, signed=False)
+        return f"{shown} are equivalent to {first.baseline}{where}: no difference larger than {margin}."
+    kind = "not comparable with" if first.verdict == VerdictKind.NOT_COMPARABLE else "undecided versus"
+    return f"{shown} are {kind} {first.baseline}{where}{f': {reasons}' if reasons else ''}."
 
 
 def _judged_before(comparisons: Sequence[Comparison]) -> str:
