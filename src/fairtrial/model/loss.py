@@ -68,6 +68,8 @@ class VocabularyLoss(torch.autograd.Function):
         to_hidden, to_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         to_bias = None if bias is None else torch.zeros_like(bias)
         ones = hidden.new_ones(CHUNK)
+        if smoothing:
+            mean_weight, mean_bias = weight.mean(0), 0 if bias is None else bias.mean()
         wide = widest(hidden)
         nats, shortfall = (hidden.new_zeros((), dtype=wide) for _ in range(2))
         for begin in range(0, len(hidden), CHUNK):
@@ -78,7 +80,7 @@ class VocabularyLoss(torch.autograd.Function):
             nats += chunk_nats.sum(dtype=wide)
             if smoothing:
                 # the mean logit needs no pass over the buffer: it is the hidden state times the mean weight
-                mean = rows @ weight.mean(0) + (0 if bias is None else bias.mean())
+                mean = rows @ mean_weight + mean_bias
                 total = chunk_nats + logits.gather(1, answers)[:, 0]  # log of the sum of exponentials
                 shortfall += (total - mean).sum(dtype=wide)
                 shares.sub_(smoothing / entries)

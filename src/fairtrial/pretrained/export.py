@@ -128,8 +128,10 @@ def check_unsupported(recipe: Recipe) -> None:
     no_norm = f"no architecture of `transformers` fits with norm = {shape.norm!r}"
     no_bias = "GPT-2 has no bias in its output layer, and this record has one"
     train_again = "train with --set shape.output_bias=false to export a model"
+    as_gpt2 = "train with --set parts=learned --set shape.output_bias=false to export a model as GPT-2"
+    learned_only = as_gpt2 if decoder else "only networks with learned positions can be exported"
     for refused, what, hint in (
-        (names - pools != {"learned"}, no_parts, "only networks with learned positions can be exported"),
+        (names - pools != {"learned"}, no_parts, learned_only),
         (pools & {"pool-cls", "pool-attention"}, "no architecture of `transformers` pools this way", "use pool-first"),
         (shape.norm != "layer", no_norm, "only layer norm can be exported"),
         (decoder and shape.norm_place != "pre", "GPT-2 is not post-norm", "only pre-norm decoders can be exported"),

@@ -1,0 +1,96 @@
+"""`--budget`: a table picks duration, width and regularization, and what it picked are plain fields of the recipe."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fairtrial as ft
+from course_text import sentence
+from fairtrial.budget import fit_budget
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Recipe, load_recipe
+
+LM = Recipe.load("lm")
+
+
+def text(path: Path, lines: int) -> str:
+    rng = random.Random(1)
+    path.write_text("\n".join(sentence(rng.choice("012"), rng) for _ in range(lines)))
+    return str(path)
+
+
+def test_more_time_trains_longer_and_wider_and_with_more_noise() -> None:
+    fits = [fit_budget(LM, time).recipe for time in ("5s", "60s", "4m", "30m")]
+    steps = [recipe.training.duration.steps(1) for recipe in fits]
+    assert steps == sorted(steps)
+    assert [recipe.shape.width for recipe in fits] == [64, 64, 96, 128]
+    assert [recipe.shape.hidden for recipe in fits] == [128, 128, 192, 256]
+    noise = [recipe.training.input_noise for recipe in fits]
+    assert noise == sorted(noise)
+    assert noise[0] < noise[-1]
+
+
+def test_a_text_that_is_read_less_often_needs_less_noise(tmp_path: Path) -> None:
+    noise = [
+        fit_budget(LM.with_(data=text(tmp_path / f"{lines}.txt", lines)), "8s").recipe.training.input_noise
+        for lines in (400, 20_000)
+    ]
+    assert noise[0] > noise[1]
+
+
+@pytest.mark.parametrize("task", ["lm", "classify"])
+def test_seeds_and_repetitions_take_the_same_steps(task: str) -> None:
+    recipe = Recipe.load(task)
+    assert fit_budget(recipe, "10s") == fit_budget(recipe, "10s")
+
+
+def test_a_classifier_stops_where_more_passes_do_not_help() -> None:
+    fit = fit_budget(Recipe.load("classify"), "1h")
+    assert "more passes were not found to help" in fit.sentence
+    assert fit.recipe == fit_budget(Recipe.load("classify"), "2h").recipe
+
+
+def test_what_the_user_sets_stays() -> None:
+    recipe = fit_budget(LM.with_(width=32, input_noise=0.3), "60s", {"shape.width", "training.input_noise"}).recipe
+    assert (recipe.shape.width, recipe.training.input_noise) == (32, 0.3)
+
+
+def test_a_trial_of_a_budget_writes_plain_fields_and_says_what_it_picked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = text(tmp_path / "text.txt", 60)
+    small = {"layers": 1, "width": 16, "hidden": 16, "length": 12}
+    run_ = ft.train("lm", data, budget="1s", out=tmp_path / "a", **small)
+    told = capsys.readouterr().out
+    assert told.startswith("budget 1s of processor time: duration ")
+    recipe = load_recipe(tmp_path / "a" / "recipe.toml")
+    assert recipe.training.duration.unit == "steps"
+    assert str(recipe.training.duration) in told
+    again = ft.train(load_recipe(tmp_path / "a" / "recipe.toml"), out=tmp_path / "b", quiet=True)
+    assert again.record.result.model_sha256 == run_.record.result.model_sha256
+
+
+def test_the_command_line_prints_the_recipe_of_a_budget(fairtrial: Callable[..., Any]) -> None:
+    said = fairtrial("train", "lm", "--budget", "4m", "--print-recipe")
+    assert said.code == 0
+    assert "width = 96 " in said.out
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "fields", "message"),
+    [
+        ("lm", "course", {}, "default recipes of lm and classify"),
+        ("mlm", "default", {}, "default recipes of lm and classify"),
+        ("lm", "default", {"steps": 5}, "a budget chooses the number of steps"),
+    ],
+)
+def test_a_budget_is_refused_where_the_table_says_nothing(
+    task: str, name: str, fields: dict[str, int], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput, match=message):
+        ft.train(task, recipe=name, budget="60s", out=tmp_path / "a", quiet=True, **fields)
