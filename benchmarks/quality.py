@@ -5,11 +5,11 @@
     python benchmarks/quality.py --figure docs/images/quality.svg       # what quality.json holds: table and figure
 
 All train on the same tokens of the embedded speeches (seed 0: 81,888 tokens, 3,809 entries) and are scored on the same
-windows of validation, of 64 tokens that do not overlap; no test set is read. Each run is a process of its own. `fairtrial`
-is `fairtrial train lm --budget`, `0.2.0` its default of that version, `nanoGPT` the model and settings of nanoGPT's
-README for a CPU (4 layers of 128, batch 12, AdamW, cosine), `GPT-2` the same sizes of Hugging Face's with the Trainer's
-defaults (batch 8, AdamW, linear); a number after the colon is the learning rate. The schedules of the last two follow
-the processor's time, so that they end when the time does.
+windows of validation, of 64 tokens that do not overlap; no test set is read. Each run is a process of its own.
+`fairtrial` is `fairtrial train lm --budget`, `0.2.0` its default of that version, `nanoGPT` the model and settings of
+nanoGPT's README for a CPU (4 layers of 128, batch 12, AdamW, cosine), `GPT-2` the same sizes of Hugging Face's with the
+Trainer's defaults (batch 8, AdamW, linear); a number after the colon is the learning rate. The schedules of the last
+two follow the processor's time, so that they end when the time does.
 """
 
 from __future__ import annotations
@@ -161,7 +161,9 @@ def train_theirs(kind: str, rate: float, seconds: float, seed: int) -> Result:
             group["lr"] = now
         batch = batches.batch(steps)
         optimizer.zero_grad()
-        loss = cross_entropy(logits(torch.from_numpy(batch.ids)).flatten(0, 1), torch.from_numpy(batch.answers).flatten())
+        loss = cross_entropy(
+            logits(torch.from_numpy(batch.ids)).flatten(0, 1), torch.from_numpy(batch.answers).flatten()
+        )
         loss.backward()
         clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

@@ -1,6 +1,6 @@
-"""What to train in a given time: `fairtrial train lm --budget 60s`. A table, measured on the embedded speeches and on larger
-texts, and the function that reads it. It writes plain fields into the recipe, so that a trial that is resumed or repeated
-takes the same steps on any machine: the seconds are those of the processor that it was measured on."""
+"""What to train in a given time: `fairtrial train lm --budget 60s`. A table, measured on the embedded speeches and on
+larger texts, and the function that reads it. It writes plain fields into the recipe, so that a trial that is resumed or
+repeated takes the same steps on any machine: the seconds are those of the processor that it was measured on."""
 
 from __future__ import annotations
 

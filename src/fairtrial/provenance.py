@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairtrial import environment
-from fairtrial.data.batches import Windows
+from fairtrial.data.batches import Noisy, Windows
 from fairtrial.data.corpus import Splits
 from fairtrial.data.readers import find_format
 from fairtrial.disk import sha256_of
@@ -217,7 +217,7 @@ def copies_notes(prepared: Prepared) -> list[str]:
 
 def epoch_notes(task: Task) -> list[str]:
     """What an epoch is, where it is not one pass over the text."""
-    batches = task.batches
+    batches = task.batches.batches if isinstance(task.batches, Noisy) else task.batches
     if not isinstance(batches, Windows) or batches.how != "every":
         return []
     passing = max(1, round(batches.batches_per_epoch() / batches.length))

@@ -100,7 +100,9 @@ def test_a_masked_model_trains_there_too_and_a_tensor_on_the_wrong_device_is_not
 def test_a_trial_on_another_device_scores_as_on_the_cpu_and_resumes(
     task: str, tiny_recipe: Callable[..., Recipe], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = tiny_recipe(task, "shape.dropout=0.2", "training.optimizer=sgd")
+    recipe = tiny_recipe(
+        task, "shape.dropout=0.2", "training.optimizer=sgd", "shape.tied=false"
+    )  # the pretended one unties
     here = run_trial(recipe, 0, tmp_path / "here")
     monkeypatch.setattr(module, "choose_device", lambda *asked: DEVICE)
     stops = iter([False] * 4 + [True] * 99)

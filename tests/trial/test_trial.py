@@ -130,7 +130,8 @@ def test_best_weights_are_those_of_the_best_validation_score(
 
 def test_a_gradient_is_clipped_to_its_longest_norm(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     """A step of plain SGD at a rate of 1 moves the weights by the norm of the gradient."""
-    plain = ("training.optimizer=sgd", "training.learning_rate=1", "training.weight_decay=0")
+    plain = ("training.optimizer=sgd", "training.learning_rate=1", "training.weight_decay=0", "shape.start=small")
+    plain = (*plain, "training.warmup_steps=0", "training.schedule=constant")
     one_step = (*plain, "training.keep=last", "training.duration=1 steps")
 
     def moved(name: str, clip: str) -> float:
@@ -164,6 +165,7 @@ def test_the_test_sets_are_scored_once_unless_watched(course_folder: Path, tmp_p
 
 def test_a_loss_that_is_not_finite_stops_with_its_step(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     recipe = recipe_for("lm", course_folder, tiny, "training.learning_rate=1e30", "training.optimizer=sgd")
+    recipe = recipe.with_(warmup_steps=0)
     with pytest.raises(Diverged, match=r"loss is (nan|inf) at step \d+ \(learning rate 1e\+30, gradient"):
         run_trial(recipe, 0, tmp_path / "a")
 
@@ -262,6 +264,7 @@ def test_what_a_part_remembers_is_kept_with_the_best_weights(
             return x
 
     more = ("parts=[counts-steps]", "training.select_every=1 steps", "training.learning_rate=0.3")
+    more = (*more, "training.schedule=constant", "training.optimizer=adamw", "training.warmup_steps=0")
     record = run_trial(recipe_for("classify", course_folder, tiny, *more), 0, tmp_path / "a")
     kept = load_file(record.folder / "model.safetensors")["body.parts.counts-steps.seen"]
     assert record.result.kept_step < record.result.steps  # else this would show nothing

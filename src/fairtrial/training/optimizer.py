@@ -129,8 +129,8 @@ def with_muon(adamw: type[Optimizer]) -> type[Optimizer]:
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:
-    """The nearest matrices with singular values of about 1, by Newton and Schulz; fastest where they are wide. [matrix row
-    column]"""
+    """The nearest matrices with singular values of about 1, by Newton and Schulz; fastest where they are wide.
+    [matrix row column]"""
     x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     a, b, c = NEWTON_SCHULZ
     for _ in range(5):
