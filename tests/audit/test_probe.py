@@ -15,7 +15,8 @@ from audits import failed
 from faulty_networks import LENGTH, VOCABULARY, Own
 from torch import Tensor, nn
 
-from fairtrial.audit.probe import random_batches
+from fairtrial.audit import probe
+from fairtrial.audit.probe import every_count, random_batches
 from fairtrial.audit.run import audit, audit_record
 from fairtrial.audit.subject import Subject, Text, files_read, plan_of_module, subject_of
 from fairtrial.finding import FAIL, NOT_ASKED, PASS, REPORT
@@ -52,7 +53,6 @@ FAULTS: list[tuple[type[Own], str]] = [
     (faults.AheadBeyondItsLength, "L1"),
     (faults.PaddingIsRead, "M6"),
     (faults.SwitchesOnAfterTraining, "S1"),
-    (faults.BatchStatisticsOf49Rows, "M7"),
     (faults.AheadBetweenTexts, "M7"),
     (faults.DropoutSeededByItsWords, "T1"),
     (faults.LossOfOtherTargetsFrom16Rows, "V3"),
@@ -126,6 +126,14 @@ def test_what_is_unusual_in_training_is_amber_with_its_reason(kind: type[Own], c
     findings = {each.id: each for each in audit(asked(kind), only=PROBES)}
     assert [each.id for each in findings.values() if each.severity != "pass"] == [check]
     assert (findings[check].severity, reason in findings[check].meaning) == ("amber", True)
+
+
+@pytest.mark.parametrize(("kind", "caught"), [(Own, False), (faults.BatchStatisticsOf49Rows, True)])
+def test_every_number_of_rows_is_asked(kind: type[Own], caught: bool) -> None:
+    subject = replace(asked(kind), patience=100.0)  # as long as it takes
+    tested = probe.Tested(subject)
+    every_count(subject, tested)
+    assert (tested.counts, tested.largest > subject.tolerance) == (128, caught)
 
 
 def test_what_a_network_holds_or_reads_and_does_not_train_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from fairtrial.audit.basics import loss_of
+from fairtrial.audit.basics import loss_of, of_library
 from fairtrial.audit.probe import SECONDS, Tested, every_cut, leaks, probed
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.errors import BadInput, message_of
@@ -26,7 +26,8 @@ from fairtrial.training.device import is_there
 FEW = 3  # tokens that are read with a cache
 LONGEST = 2048  # tokens of a long text
 CHUNKS = 3  # that it crosses, at least
-CALL_SECONDS = 20.0  # of computing, spent on many calls or on long texts at most: a busy machine asks no less
+CALL_SECONDS = 20.0  # of computing, spent on long texts at most: a busy machine asks no less
+MANY_CALLS = {"built in": 0.3, "own": 4.0}  # seconds of computing for many calls, of our own parts and of user code
 LONG_CALLS = 20  # that a check of long texts makes, about
 HALF = 2**-8  # the rounding of bfloat16
 
@@ -414,7 +415,9 @@ def after_many_calls(subject: Subject) -> Measured:
         return [network(ids, lengths), network(short)]
 
     before, weights = answers(), {name: each.clone() for name, each in tensors_of(network)}
-    worst, done, until = 0.0, 0, time.process_time() + CALL_SECONDS
+    own = subject.external is not None or not all(map(of_library, subject.parts.values()))
+    seconds = MANY_CALLS["own" if own else "built in"] * subject.patience
+    worst, done, until = 0.0, 0, time.process_time() + seconds
     with torch.no_grad():
         while done < subject.calls and time.process_time() < until:
             worst = worst if torch.equal(before[1], found := network(short)) else largest_change([before[1]], [found])

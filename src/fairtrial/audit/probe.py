@@ -62,13 +62,17 @@ class Tested:
 
     def judged(self, limit: float, where: str) -> Measured:
         ranges = (
-            f"{self.batches} random batches of {self.rows[0]} to {self.rows[1]} rows and {self.lengths[0]} to"
-            f" {self.lengths[1]} tokens, {self.subject.plan.vocabulary:,} entries"
+            f"{self.batches} random batch{'es' * (self.batches > 1)} of {span(*self.rows)} rows and"
+            f" {span(*self.lengths)} tokens, {self.subject.plan.vocabulary:,} entries"
         ) + (f", {self.counts} of {MOST_ROWS} numbers of rows" if self.counts else "")
         value, fault = max((change, fault) for fault, change in self.worst.items())
         good = f"{where}predictions depend on nothing that they may not see ({ranges})."
         bad = f"{where}predictions depend on {fault}, by up to {value:.2g} nats ({ranges})."
-        return at_most(value, limit, good, bad)
+        return at_most(value, limit, good[0].upper() + good[1:], bad[0].upper() + bad[1:])
+
+
+def span(least: int, most: int) -> str:
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def random_batches(subject: Subject, use: str, seconds: float) -> Iterator[list[Tensor]]:
@@ -253,7 +257,7 @@ def depends_on_batch(subject: Subject) -> Measured:
 def every_count(subject: Subject, tested: Tested) -> None:
     """A short text among 1 to 128 rows, every number of them in a random order, as far as the time goes."""
     rng, started = generator(subject.plan.seed, "probe", "counts"), time.process_time()
-    size = min(subject.longest, max(4, subject.shortest))
+    size = min(subject.longest, max(2, subject.shortest))
     if subject.external is not None and subject.external.declared.end is not None:
         return
     ids = torch.stack([drawn_like(subject, subject.rows[0][:size], rng) for _ in range(MOST_ROWS)])
@@ -273,7 +277,7 @@ def probed(subject: Subject, answer: Answer, use: str, limit: float) -> Tested:
         if not tested.largest <= limit:
             return tested
     if subject.causal:
-        every_cut(subject, answer, longest_rows(subject)[1:2], tested, same_shape=True)
+        every_cut(subject, answer, longest_rows(subject)[1:2], tested, same_shape=use.startswith("training"))
     return tested
 
 
