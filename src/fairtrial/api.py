@@ -589,7 +589,7 @@ def demo(
 
     >>> print(ft.demo(dry_run=True, options=ft.StudyOptions(engine="here"), quiet=True))
     study: Do positions matter, and which? (a small demonstration)
-    plan: 30 trials (3 variants x 5 seeds x 2 tasks), ...
+    plan: 25 trials (order: 3 variants, lm: 2 variants; 5 seeds), ...
     """
     from fairtrial.study.tables import DEMO
 

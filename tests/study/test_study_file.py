@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from fairtrial.engines import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice
 from fairtrial.study.design import Study, check_same_items, recipe_of
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import make_plan, recipes_of
+from fairtrial.study.run import Options, describe
 from fairtrial.study.tables import DEMO, load_study, read_variant, study_from, write_study
 from sampling import cases
 
@@ -198,3 +200,26 @@ def test_a_misspelled_part_is_refused_before_anything_is_read_or_timed(
     with pytest.raises(BadInput, match="variant 'mine'") as refused:
         make_plan(study, StudyFolder(tmp_path / "study"))
     assert what in refused.value.what
+
+
+def test_a_variant_may_be_on_trial_in_one_task_only(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    variants = {"learned": {}, "rope": {"parts": ["rope"]}, "none": {"parts": ["none"], "tasks": ["classify"]}}
+    study = tiny_study(variants=variants, tasks=["classify", "lm"], seeds=2)
+    assert study_from(tomllib.loads(write_study(study))) == study
+    plan = make_plan(study, StudyFolder(tmp_path / "study"))
+    assert {task: list(named) for task, named in plan.recipes.items()} == {
+        "classify": ["learned", "rope", "none"],
+        "lm": ["learned", "rope"],
+    }
+    assert len(plan.trials()) == 10
+    assert list(plan.finished("lm")) == ["learned", "rope"]
+    variants["learned"] = {"tasks": ["classify"]}
+    with pytest.raises(BadInput, match="lm needs the baseline 'learned' and a second variant"):
+        tiny_study(variants=variants, tasks=["classify", "lm"])
+
+
+def test_the_plan_of_a_probe_task_tells_its_differences_in_points(
+    tiny_study: Callable[..., Study], tmp_path: Path
+) -> None:
+    plan = make_plan(tiny_study(tasks=["counting"]), StudyFolder(tmp_path / "study"))
+    assert describe(plan, InProcess(), Options(), "").smallest_detectable["counting"].endswith(" points")

@@ -393,10 +393,13 @@ def plan_lines(plan: PlanSummary) -> list[str]:
     tasks = list(plan.smallest_detectable)
     done = plan.trial_count - plan.left
     finished = f", {done} of them already done" if done else ""
+    what = f"{len(names)} variants x {plan.seed_count} seeds x {counted(len(tasks), 'task')}"
+    if len({len(named) for named in plan.trial_seconds.values()}) > 1:
+        what = ", ".join(f"{task}: {len(named)} variants" for task, named in plan.trial_seconds.items())
+        what += f"; {plan.seed_count} seeds"
     lines = [
         f"study: {plan.name}",
-        f"plan: {plan.trial_count} trials ({len(names)} variants x {plan.seed_count} seeds x {len(tasks)}"
-        f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan.width} at a time;"
+        f"plan: {plan.trial_count} trials ({what}{finished}), {plan.width} at a time;"
         f" about {format_time(plan.expected_seconds)} in all"
         + (f", {format_time(final)} of it for final scores" if (final := plan.final_seconds) >= 2 else "")
         + (f"; a trial's training takes about {plan.memory_mb:,.0f} MB" if plan.memory_mb >= 1 else ""),

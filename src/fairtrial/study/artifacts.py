@@ -67,7 +67,7 @@ def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
     """Built-in parts together; plugins, which may take a process down, each alone."""
     together, jobs = [], []
     for task, recipes in plan.recipes.items():
-        for variant in plan.study.variants:
+        for variant in plan.study.variants_of(task):
             known = plan.home.read_passport(task, variant.name)
             if known is None or known.mark != passport_mark(plan, task, variant.name):
                 subject = AuditSubject(task, variant.name, write_recipe(recipes[variant.name]))
@@ -89,7 +89,7 @@ def trained_jobs(plan: Plan) -> list[Job]:
     """The leak audit of one trained network of each variant that has not been audited since it was trained."""
     jobs = []
     for task in plan.recipes:
-        for variant in plan.study.variants:
+        for variant in plan.study.variants_of(task):
             record = first_record(plan, task, variant)
             if record is not None and trained_passport(record) is None:
                 key = (task, variant.name, "trained")

@@ -35,6 +35,7 @@ class Variant:
     settings: Settings = field(default_factory=dict)
     seeds_from: int | None = None  # seeds of its own, so not paired
     accept_failed_audit: bool = False
+    tasks: tuple[str, ...] = ()  # it is on trial in; empty: all of the study
     searched: bool = True  # takes part in the study's search; else it is run as given
 
 
@@ -69,6 +70,9 @@ class Study:
                 return variant
         raise BadInput(f"no variant is called {name!r}{did_you_mean(name, [each.name for each in self.variants])}")
 
+    def variants_of(self, task: str) -> tuple[Variant, ...]:
+        return tuple(variant for variant in self.variants if not variant.tasks or task in variant.tasks)
+
     def seeds_of(self, variant: Variant) -> tuple[int, ...]:
         """The seeds that a variant runs with, in the order in which they are paired."""
         if variant.seeds_from is None:
@@ -88,6 +92,9 @@ class Study:
             if variant.seeds_from is not None and variant.seeds_from <= last:
                 what = f"variant {variant.name!r}: seeds_from = {variant.seeds_from} repeats seeds of the study"
                 raise BadInput(what, f"take one above {last}, the last of the study's seeds")
+        for task in self.tasks:
+            if len(own := self.variants_of(task)) < 2 or self.baseline not in (variant.name for variant in own):
+                raise BadInput(f"{task} needs the baseline {self.baseline!r} and a second variant", "see their `tasks`")
         used = {seed for variant in self.variants for seed in self.seeds_of(variant)}
         if self.search and used & set(self.search.seeds):
             hint = f"seeds of the search must differ from those that are judged: take seeds above {max(used)}"
@@ -153,7 +160,7 @@ def with_written(study: Study, files: Mapping[str, Path]) -> Study:
     """Variants with the files of the parts that they use, of those that were written in a notebook (by file name)."""
 
     def plugins_of(variant: Variant) -> tuple[str, ...]:
-        recipes = [recipe_of(study, task, variant) for task in study.tasks]
+        recipes = [recipe_of(study, task, variant) for task in variant.tasks or study.tasks]
         used = {f"{choice.name}.py" for recipe in recipes for choice in recipe.parts}
         used |= {recipe.model.name.partition(":")[0] for recipe in recipes}
         own = (located(str(path)) for name, path in files.items() if name in used)

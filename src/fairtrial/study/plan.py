@@ -106,7 +106,7 @@ class Plan:
         trials = []
         for index in range(len(self.study.seeds)):
             for task, recipes in self.recipes.items():
-                for variant in self.study.variants:
+                for variant in self.study.variants_of(task):
                     enough = self.settled.get((task, variant.name))
                     if enough is not None and index >= enough:
                         continue
@@ -118,7 +118,7 @@ class Plan:
     def finished(self, task: str) -> dict[str, dict[int, Record]]:
         """Finished records of each variant by seed."""
         found: dict[str, dict[int, Record]] = {}
-        for variant in self.study.variants:
+        for variant in self.study.variants_of(task):
             seeds = self.study.seeds_of(variant)
             records = {seed: self.home.finished(self.home.trial(task, variant.name, seed)) for seed in seeds}
             found[variant.name] = {seed: record for seed, record in records.items() if record is not None}
@@ -127,7 +127,8 @@ class Plan:
     def expected_seconds(self, width: int, seeds: int) -> float:
         """Wall-clock time of the whole study with so many seeds, nothing being there yet."""
         one_seed = sum(calibration.seconds for named in self.calibration.values() for calibration in named.values())
-        others = len(self.recipes) * (len(self.study.variants) * PASSPORT_SECONDS + seeds * BASELINE_SECONDS)
+        audits = sum(map(len, self.recipes.values()))
+        others = audits * PASSPORT_SECONDS + len(self.recipes) * seeds * BASELINE_SECONDS
         return (seeds * one_seed + others) / width + PAGE_SECONDS
 
     def with_recipes(self, chosen: Chosen) -> Plan:
@@ -155,7 +156,7 @@ class Plan:
 def make_plan(study: Study, home: StudyFolder) -> Plan:
     recipes = recipes_of(study, {})
     for task, named in recipes.items():
-        for variant in study.variants:
+        for variant in study.variants_of(task):
             check_variant(task, variant, named[variant.name])
     eval_sets = {task: eval_sets_of(named, study.seeds[0]) for task, named in recipes.items()}
     for task, test_set in study.endpoint.items():
@@ -170,7 +171,10 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
 def recipes_of(study: Study, chosen: Chosen) -> dict[str, dict[str, Recipe]]:
     """`chosen`: what a search found for a variant."""
     return {
-        task: {each.name: recipe_of(study, task, each, chosen.get(task, {}).get(each.name)) for each in study.variants}
+        task: {
+            each.name: recipe_of(study, task, each, chosen.get(task, {}).get(each.name))
+            for each in study.variants_of(task)
+        }
         for task in study.tasks
     }
 
@@ -337,7 +341,7 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
     measured: dict[str, dict[str, Calibration]] = {task: {} for task in plan.recipes}
     jobs = []
     for task, recipes in plan.recipes.items():
-        for variant in plan.study.variants:
+        for variant in plan.study.variants_of(task):
             old = known.get(task, {}).get(variant.name)
             if old is not None and old.mark == calibration_mark(plan, task, variant.name):
                 measured[task][variant.name] = old

@@ -13,6 +13,7 @@ from fairtrial.errors import Interrupted
 from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
 from fairtrial.formatting import vocabulary_of
 from fairtrial.progress import status
+from fairtrial.recipe import PROBES
 from fairtrial.results.sentences import earlier_words
 from fairtrial.results.study import write_verdict
 from fairtrial.results.values import AuditLevel, Rule, Sentence, TaskVerdict, Verdict
@@ -191,7 +192,7 @@ def look_of(plan: Plan, tasks: Mapping[str, TaskOutcomes], rule: Rule) -> PastLo
     return PastLook(
         baseline=plan.study.baseline,
         seeds={
-            task: {each.name: len(finished[each.name]) for each in plan.study.variants}
+            task: {each.name: len(finished[each.name]) for each in plan.study.variants_of(task)}
             for task, finished in ((task, plan.finished(task)) for task in tasks)
         },
         margins={METRIC[task]: plan.study.least_difference[METRIC[task]] for task in tasks},
@@ -321,7 +322,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
     copied = {task: {name: own.status for name, own in audit.sets.items()} for task, audit in audits.items()}
     units = {task: sets.units(study.endpoint.get(task), copied.get(task)) for task, sets in plan.eval_sets.items()}
     open_ended = options.rule == Rule.OPEN_ENDED
-    family = (len(study.variants) - 1) * len(plan.recipes)
+    family = sum(len(named) - 1 for named in plan.recipes.values())
     return PlanSummary(
         name=study.name,
         engine=engine.name,
@@ -343,7 +344,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
         smallest_detectable={
             task: ""
             if open_ended
-            else str(expected_smallest(task, seeds, count, alpha, family, paired=paired[task]) or "")
+            else str(expected_smallest(PROBES.get(task, task), seeds, count, alpha, family, paired=paired[task]) or "")
             for task, count in units.items()
         },
         training=tuple(f"[{each.task}] {each.text}" for each in training_sentences(plan)),

@@ -65,15 +65,15 @@ def draw(space: object, rng: np.random.Generator) -> object:
     return round(value) if type(low) is int and type(high) is int else float(f"{value:.4g}")
 
 
-def searched(plan: Plan) -> list[Variant]:
-    return [variant for variant in plan.study.variants if variant.searched]
+def searched(plan: Plan, task: str) -> list[Variant]:
+    return [variant for variant in plan.study.variants_of(task) if variant.searched]
 
 
 def search_trials(plan: Plan, search: Search) -> ByTry:
     return {
         (task, variant.name, number): trials_of(plan, search, task, variant, str(number), settings)
         for task in plan.recipes
-        for variant in searched(plan)
+        for variant in searched(plan, task)
         for number, settings in enumerate(tries_of(search))
     }
 
@@ -139,7 +139,7 @@ def tuned(plan: Plan, search: Search, task: str, run: Run) -> TaskSearch:
     best at an edge of the grid, the grid is extended for all."""
     own = recipes_of(plan.study, {})[task][plan.study.baseline].training.learning_rate
     rates = [rounded(own * factor) for factor in FACTORS]
-    variants, better = searched(plan), -1 if METRIC[task] == "accuracy" else 1
+    variants, better = searched(plan, task), -1 if METRIC[task] == "accuracy" else 1
     every: list[Trial] = []
 
     def scores(share: float, names: Mapping[str, Sequence[float]]) -> dict[str, dict[float, float | None]]:
@@ -190,8 +190,12 @@ def search_seconds_left(plan: Plan) -> float:
     if search.tune:
         if plan.home.read("search.json", StoredSearch) is not None:
             return 0.0
-        names = [variant.name for variant in searched(plan)]
-        costs = [own.seconds for named in plan.calibration.values() for name, own in named.items() if name in names]
+        costs = [
+            plan.calibration[task][variant.name].seconds
+            for task in plan.calibration
+            for variant in searched(plan, task)
+            if variant.name in plan.calibration[task]
+        ]
         return TUNING_COST * len(search.seeds) * sum(costs)
     left, _ = missing(plan, [trial for group in search_trials(plan, search).values() for trial in group])
     measured = [plan.calibration.get(trial.task, {}).get(trial.variant.name) for trial in left]
@@ -214,7 +218,7 @@ def chosen_by(search: StoredSearch) -> Chosen:
 
 def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> TaskSearch:
     rows = {}
-    for variant in searched(plan):
+    for variant in searched(plan, task):
         scores = [validation_score(plan, by_try[task, variant.name, number]) for number in range(len(tries))]
         known = {number: score for number, score in enumerate(scores) if score is not None}
         if not known:
@@ -278,7 +282,7 @@ def validation_score(plan: Plan, trials: list[Trial]) -> float | None:
 
 def check_validation(plan: Plan) -> None:
     for task, recipes in plan.recipes.items():
-        for variant in searched(plan):
+        for variant in searched(plan, task):
             if not recipes[variant.name].data.validation:
                 hint = 'give it one under [set]: "data.validation" = 0.1'
                 raise BadInput(f"{variant.name!r} ({task}) has no validation set to choose on", hint)

@@ -94,7 +94,7 @@ def _name(part: str | Table) -> str:
 KNOWN = "name tasks recipe data baseline seeds least_difference endpoint set variants search".split()
 EARLIER_KEYS = ["sentence", "match"]  # of version 0.2, without a meaning now
 DEVICE = re.compile(r"(?i)(con|prn|aux|nul|(com|lpt)[0-9\xb9\xb2\xb3]) *(\..*)?")  # to Windows; never a folder
-OF_A_VARIANT = ("parts", "model", "recipe", "with", "seeds_from", "accept_failed_audit", "search")
+OF_A_VARIANT = ("tasks", "parts", "model", "recipe", "with", "seeds_from", "accept_failed_audit", "search")
 EARLIER = {"accept_failed_passport": "accept_failed_audit"}  # names in study files of version 0.2
 DEFAULT_VARIANTS = ("learned", "rope", "alibi")
 DEFAULT_SEEDS = 5
@@ -317,6 +317,7 @@ def variant_from(name: str, table: Table) -> Variant:
         settings=settings,
         seeds_from=start,
         accept_failed_audit=typed(table, "accept_failed_audit", bool, False),
+        tasks=tuple(as_list(table.get("tasks", []))),
         searched=typed(table, "search", bool, True),
     )
 
@@ -456,6 +457,7 @@ def write_study(study: Study) -> str:
 
 def _variant_lines(variant: Variant) -> list[str]:
     fields = {
+        "tasks": list(variant.tasks) or None,
         "parts": None if variant.parts is None else to_table(Recipe(parts=variant.parts))["parts"],
         "model": None if variant.model is None else to_table(variant.model),
         "recipe": variant.recipe or None,
