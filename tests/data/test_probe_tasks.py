@@ -87,6 +87,18 @@ def test_order_shuffles_the_very_words_of_each_sentence(tmp_path: Path) -> None:
         assert set(counted.values()) == {2}  # a sentence and its shuffled copy are never parted
 
 
+def test_a_novel_of_one_paragraph_is_split_by_blocks_of_sentences(tmp_path: Path) -> None:
+    text = " ".join(f"The {n} brown foxes jumped over {n + 1} lazy dogs, and then they slept." for n in range(200))
+    (tmp_path / "novel.txt").write_text(text)
+    data = Data(source=str(tmp_path / "novel.txt"), format="order")
+    counted = Counter(each.group for each in read(data, "classify").train)
+    assert set(counted.values()) == {20}  # ten sentences, each with its copy
+    splits = prepare(Recipe(task="classify", data=data), 0).splits
+    named = [{each.group for each in part} for part in (splits.train, splits.validation, splits.tests["test"])]
+    assert all(named)
+    assert sum(map(len, named)) == len(set.union(*named)) == 20
+
+
 def test_a_text_that_is_too_short_for_order_is_refused(tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("One short line of words here.\n\nAnd another short line of words.")
     with pytest.raises(BadInput, match="too few for the task 'order'"):

@@ -14,6 +14,7 @@ from fairtrial.description import Description, Result
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.finding import Passport
+from fairtrial.recipe import PROBES
 from fairtrial.record import RESULT, Record
 from fairtrial.results.records import plan_lines
 from fairtrial.results.values import Verdict
@@ -158,7 +159,7 @@ class StudyFiles:
         for task, variants in self.records.items():
             for record in (one for found in variants.values() for one in found):
                 record.check_unchanged(weights=False)
-                if (record.recipe.task, f"seed-{record.trial.seed}") != (task, record.folder.name):
+                if (record.recipe.task, f"seed-{record.trial.seed}") != (PROBES.get(task, task), record.folder.name):
                     own = f"the record of {record.recipe.task}, seed {record.trial.seed}"
                     raise BadInput(f"{record.folder} holds {own}", again)
         if self.records and not self.inside("plan.json").is_file():
