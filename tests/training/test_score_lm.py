@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,7 +195,13 @@ def test_a_few_windows_are_spread_evenly_from_the_first_to_the_last(
 ) -> None:
     seen: list[int] = []
     plain = module.window_nats
-    monkeypatch.setattr(module, "window_nats", lambda n, t, w: seen.extend(each.begin for each in w) or plain(n, t, w))
+
+    def watched(network: LanguageModel, tokens: TokenSet, windows: Iterable[Any]) -> Any:
+        windows = list(windows)
+        seen.extend(each.begin for each in windows)
+        return plain(network, tokens, windows)
+
+    monkeypatch.setattr(module, "window_nats", watched)
     tokens = running(LENGTH * 9 + 1)
     few = score_windows(network, tokens, length=LENGTH, most=3)
     assert seen == [0, 4 * LENGTH, 8 * LENGTH]
