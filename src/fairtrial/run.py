@@ -239,8 +239,8 @@ class Run(Result):
             quiet: Show no progress.
 
         >>> found = classifier.look("a warm and funny film", ablate=False, layer=0, head=1, out="looked")
-        >>> found.heads[1].caption, found.page.name
-        ('...', 'index.html')
+        >>> found.page.name
+        'index.html'
         """
         from fairtrial.inspection.heads import Target, look, write_look
 

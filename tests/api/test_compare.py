@@ -81,7 +81,7 @@ def test_few_seeds_get_no_verdict_but_a_difference() -> None:
         (([["a", "b"]] * 5, [[1.0, 0.5]] * 5), "ours must hold numbers"),
         ((None, [[1.0, 0.5]] * 5), "ours must hold numbers"),
         (([[1.0, 0.5]] * 5, [[1.0, 0.2]] * 5, None, None, "sparkle"), "whether a higher or a lower sparkle is better"),
-        (([[1.0, 0.5]] * 5, [[1.0, 0.2]] * 5, None, None, 3), "a name must be a text: 3"),
+        (([[1.0, 0.5]] * 5, [[1.0, 0.2]] * 5, None, None, 3), "metric must be text or None, got 3"),
     ],
 )
 def test_other_arrays_are_refused(arguments: tuple[Any, ...], words: str) -> None:

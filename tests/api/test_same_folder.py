@@ -107,6 +107,8 @@ def test_a_command_has_the_options_of_its_function(entry: Command) -> None:
         "out",
         "figure",
         "data",
+        "fail_on",
+        "lower_is_better",
     }
     loading = {"record", "plugins", "resume", "ignore_changes", "print_recipe"}
     assert set(options) <= own | screen | loading

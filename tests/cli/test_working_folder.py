@@ -49,6 +49,14 @@ COMMANDS: dict[str, list[str]] = {
     "parts": ["parts", "rope", "--figure", "rope.svg"],
     "data clean": ["data", "clean", "--data", "{data}", "--out", "cleaned"],
     "puzzle": ["puzzle", "average", "0", "1"],
+    "gate new": ["gate", "new", "ideas.jsonl", "--metric", "loss"],
+    "gate add": ["gate", "add", "ideas.jsonl", "--candidate", "a", "--scores", "0=1", "--incumbent-scores", "0=2"],
+    "gate show": ["gate", "show", "ideas.jsonl"],
+    "gate next": ["gate", "next", "ideas.jsonl"],
+    "gate run": ["gate", "run", "ideas.jsonl", "--candidate", "rope"],
+    "gate self-test": ["gate", "self-test", "ideas.jsonl"],
+    "gate confirm": ["gate", "confirm", "ideas.jsonl"],
+    "gate final": ["gate", "final", "ideas.jsonl"],
 }
 LONG = {
     "audit": ["audit", "rope"],  # a study starts the same processes

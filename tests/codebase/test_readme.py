@@ -73,7 +73,7 @@ NOT_RUN = {
 ELSEWHERE = {
     "api.md": "tests/api/test_names.py runs the examples where they are written, in the docstrings",
     "puzzles.md": "tests/puzzles/test_puzzle_page.py runs its commands; its Python gives what it shows",
-    "speed.md": "tests/trial/test_budget.py trains within a budget; benchmarks/quality.py takes an hour",
+    "speed.md": "tests/trial/test_time_budget.py trains within a budget; benchmarks/quality.py takes an hour",
 }
 # the others take longer: `make test-slow`
 FAST = {

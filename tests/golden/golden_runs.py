@@ -326,7 +326,18 @@ def make_resumed() -> Iterator[tuple[str, Any]]:
     """Two trials that are stopped and resumed; the first has an uninterrupted twin."""
     dropping = ("shape.dropout=0.2", "training.label_smoothing=0.1", "parts=rope")
     yield "uninterrupted", record_values(train("uninterrupted", "lm", COURSE, *dropping, steps=8))
-    words = ("train", "lm", "--data", COURSE, *sets(*TINY, *dropping), "--steps", "8", "--json")
+    words = (
+        "train",
+        "lm",
+        "--recipe",
+        RECIPES / "default-lm.toml",
+        "--data",
+        COURSE,
+        *sets(*TINY, *dropping),
+        "--steps",
+        "8",
+        "--json",
+    )
     need(*words, "--out", "resumed", codes=(1, 2, 3, 4, 5, 130), stop_at=5)
     if (Path("resumed") / "result.json").exists():
         raise RuntimeError("the trial was not interrupted")

@@ -23,7 +23,7 @@ PACKAGE = Path(fairtrial.__file__).parent
 NO_NUMBERS = {
     "baselines", "disk", "environment", "errors", "events", "finding", "legacy", "plugins", "progress",
     "provenance", "record", "registry", "results", "run", "stored", "typed", "statistics.multiplicity",
-    "statistics.power",
+    "statistics.power", "statistics.speedup",
 }  # fmt: skip
 TRAIN = """
 import sys

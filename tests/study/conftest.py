@@ -15,6 +15,7 @@ from fairtrial.study.design import Study
 from fairtrial.study.run import Options, run_study
 from fairtrial.study.tables import study_from
 from forked import auditing_here
+from tiny import RECIPES
 
 SMALL = {
     "shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
@@ -24,6 +25,7 @@ SMALL = {
 
 def tiny_table(source: Path, **more: Any) -> dict[str, Any]:
     table = {"data": str(source), "tasks": ["classify"], "seeds": 5, "set": dict(SMALL)}
+    table["recipe"] = [str(RECIPES / f"default-{task}.toml") for task in more.get("tasks", ["classify"])]
     return table | {"variants": {name: {"parts": [name]} for name in ("learned", "rope")}} | more
 
 

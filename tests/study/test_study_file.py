@@ -63,7 +63,7 @@ def test_settings_reach_the_recipes_the_variants_own_last() -> None:
         4,
         3e-4,
     )
-    assert recipes["classify"]["learned"].training.batch == 16
+    assert recipes["classify"]["learned"].training.batch == 32
     assert recipes["lm"]["learned"].shape.dropout == 0.4
     assert window.shape.dropout == 0.2
 

@@ -74,7 +74,7 @@ def test_a_length_that_is_given_stays(tmp_path: Path) -> None:
 
 def test_the_courses_data_and_running_text_keep_the_usual_length(course_folder: Path, shared_data: Path) -> None:
     assert prepare(choose_recipe("classify", data=str(shared_data / "speeches")), 0).recipe.shape.length == 32
-    assert prepare(choose_recipe("lm", data=str(course_folder)), 0).recipe.shape.length == 32
+    assert prepare(choose_recipe("lm", data=str(course_folder)), 0).recipe.shape.length == 64
 
 
 def test_the_record_says_the_length_and_resumes(tmp_path: Path) -> None:
