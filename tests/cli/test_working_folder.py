@@ -113,7 +113,7 @@ def check(folder: Path, answers: list[Any]) -> None:
     ran = folder.parent / "ran"
     assert not ran.exists(), sorted(path.name for path in ran.iterdir())
     for name, code, out, err in answers:
-        assert code == 0, (name, err)
+        assert code == 0 or (name == "gate" and code in (2, 10, 11)), (name, err)  # a decision, or nothing to confirm
         assert "FAIL" not in out, name
 
 

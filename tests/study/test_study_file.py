@@ -65,7 +65,7 @@ def test_settings_reach_the_recipes_the_variants_own_last() -> None:
     )
     assert recipes["classify"]["learned"].training.batch == 32
     assert recipes["lm"]["learned"].shape.dropout == 0.4
-    assert window.shape.dropout == 0.2
+    assert window.shape.dropout == 0.0
 
 
 def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_tuned_study_trains_the_chosen_rates_says_so_and_goes_on(
 
 def test_a_budget_tunes_unless_the_study_has_rates_or_is_told_not_to(tiny_study: Callable[..., Study]) -> None:
     own = tiny_study()  # with a learning rate in [set]
-    bare = tiny_study(set={"training.batch": 8})
+    bare = tiny_study(set={"training.batch": 8}, recipe="default")
     searched = tiny_study(search={"training.batch": [4, 8]})
 
     def tunes(study: Study, tune: bool | None, budget: bool) -> bool:
