@@ -13,6 +13,9 @@ from course_text import write_course
 from forked import auditing_here
 
 
+pytestmark = pytest.mark.second
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> ft.Study:
     """Both tasks, several test sets."""

@@ -82,6 +82,9 @@ FAST = {
 }  # fmt: skip
 
 
+MARKS = {name: [pytest.mark.second] if name == "README" else [] for name in FAST}
+
+
 class Block(NamedTuple):
     kind: str  # sh, python, toml, or nothing: what is only shown
     text: str
@@ -260,7 +263,7 @@ RUN = [
 
 @pytest.mark.usefixtures("audits_here", "plugins_leave")
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, id=page.stem, marks=[] if page.stem in FAST else [pytest.mark.slow]) for page in RUN]
+    "page", [pytest.param(page, id=page.stem, marks=MARKS.get(page.stem, [pytest.mark.slow])) for page in RUN]
 )
 def test_a_page_does_what_it_says(
     page: Path, furnished: Path, fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -172,6 +172,7 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
         retry_while_locked(lambda: resume_trial(folder, stop=lambda: True, ignore_changes=True))
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("whom", ["the job", "the fork server"])
 def test_a_killed_process_is_run_once_more_to_the_same_bits(whom: str, job: Callable[..., Job]) -> None:
     killed, notices = list[int](), list[str]()
@@ -223,6 +224,7 @@ def start_caller(job: Job, *preload: str, **environment: str) -> Iterator[subpro
                 os.killpg(caller.pid, signal.SIGKILL)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("act", ["", ACTS["sleeps"]], ids=["between steps", "within one that never ends"])
 def test_no_process_is_left_when_the_one_that_started_it_is_killed(act: str, job: Callable[..., Job]) -> None:
     endless = job("endless", "training.duration=100000 steps", act=act)

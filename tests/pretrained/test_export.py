@@ -74,8 +74,12 @@ def test_transformers_loads_an_export_and_answers_alike(
 
 def test_what_is_none_of_theirs_is_refused(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:
     cases = [
-        ("lm", ("parts=learned",), "GPT-2 has no bias"),
-        ("lm", (), r"these parts: rope\n.*--set parts=learned --set shape.output_bias=false"),
+        ("lm", ("shape.output_bias=true",), "GPT-2 has no bias"),
+        (
+            "lm",
+            ("parts=rope", "shape.output_bias=true"),
+            r"these parts: rope\n.*--set parts=learned --set shape.output_bias=false",
+        ),
         ("classify", ("shape.norm=rms",), "norm = 'rms'"),
     ]
     for number, (task, settings, message) in enumerate(cases):

@@ -37,6 +37,7 @@ def test_lower_case_is_refused_before_anything_is_trained(
     assert not list(tmp_path.rglob("trial.json"))
 
 
+@pytest.mark.second
 @pytest.mark.usefixtures("audits_here")
 def test_lower_case_may_help_a_classifier(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     variants = {"as it is": {"parts": ["learned"]}, "lower": {"parts": ["learned"], "tokens.lowercase": True}}
@@ -45,6 +46,7 @@ def test_lower_case_may_help_a_classifier(tiny_study: Callable[..., Study], tmp_
     assert comparison.too_few_seeds, "but nothing else stands against it"
 
 
+@pytest.mark.second
 @pytest.mark.usefixtures("audits_here")
 def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     tiny_study: Callable[..., Study], tmp_path: Path
@@ -78,6 +80,7 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     assert "Vocabularies differ, so bits per byte are listed" in result_page(Records(tuple(trials)).describe_all("all"))
 
 
+@pytest.mark.second
 @pytest.mark.usefixtures("audits_here")
 def test_tables_and_page_say_that_scores_are_in_strides(
     tiny_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -119,6 +119,7 @@ def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_pat
     assert recipes["as given"].training.learning_rate == 0.5
 
 
+@pytest.mark.second
 @pytest.mark.usefixtures("audits_here")
 def test_tries_that_failed_are_no_trials_and_are_not_tried_again(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any

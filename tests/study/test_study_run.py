@@ -186,6 +186,7 @@ def test_a_folder_with_another_study_is_refused_and_left_alone(copied: tuple[Stu
     assert (folder / "study.toml").read_text() == before
 
 
+@pytest.mark.second
 def test_a_killed_study_goes_on_to_the_same_verdict(same_twice: tuple[Study, Path], copied: tuple[Study, Path]) -> None:
     whole, folder = same_twice[1], copied[1]
     shutil.rmtree(folder / "trials" / "classify")
@@ -279,6 +280,7 @@ class Crash(Part):
 """
 
 
+@pytest.mark.second
 def test_a_variant_that_takes_its_process_down_is_listed_and_stops_nobody(
     copied: tuple[Study, Path], heard: Any, tmp_path: Path, audits_here: None, plugins_leave: Callable[[], None]
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_grid_ends_somewhere(
     assert len(task.variants["rope"].rates) == searching.MOST_RATES
 
 
+@pytest.mark.second
 @pytest.mark.usefixtures("audits_here")
 def test_a_tuned_study_trains_the_chosen_rates_says_so_and_goes_on(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any, monkeypatch: pytest.MonkeyPatch

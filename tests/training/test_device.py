@@ -138,6 +138,7 @@ def test_bfloat16_trains_scores_and_resumes_to_the_same_bits(
         assert losses[0] != losses[1]
 
 
+@pytest.mark.second
 @pytest.mark.usefixtures("audits_here")
 def test_a_study_in_bfloat16_ends_with_a_verdict(course_folder: Path, tiny: list[str], tmp_path: Path) -> None:
     variants = {"learned": {"parts": ["learned"]}, "rope": {"parts": ["rope"]}}

@@ -48,6 +48,7 @@ def run_to_its_end(*words: object) -> str:
     return out
 
 
+@pytest.mark.second
 def test_kills_at_random_moments_change_nothing(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     whole = tmp_path / "whole"
     lines = len(run_to_its_end(*train(course_folder, whole, tiny)).splitlines())

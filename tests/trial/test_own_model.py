@@ -148,6 +148,7 @@ def test_the_code_of_a_model_runs_only_where_it_is_named(
     assert fairtrial("inspect", "generate", out, "The", "--with", file).code == 2
 
 
+@pytest.mark.second
 @pytest.mark.usefixtures("audits_here", "plugins_leave")
 def test_a_study_file_names_a_model_and_its_verdict_says_that_first_weights_are_not_shared(
     tmp_path: Path, course_folder: Path, fairtrial: Call, tiny: list[str], audits_here: None
