@@ -12,7 +12,6 @@ import fairtrial as ft
 from course_text import write_course
 from forked import auditing_here
 
-
 pytestmark = pytest.mark.second
 
 
