@@ -1,6 +1,6 @@
 """Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, commands.md
-from the command line's parser, recipe.md from the fields of a recipe, and the table of a part's methods in
-add-a-part.md; `python docs/build.py docs/parts.md` writes the page of parts; `python docs/build.py NOTEBOOK...` runs
+from the command line's parser, recipe.md from the fields of a recipe, the table of a part's methods in add-a-part.md,
+and schemas/ from the dataclasses that `--json` prints; `python docs/build.py docs/parts.md` writes the page of parts; `python docs/build.py NOTEBOOK...` runs
 notebooks and stores them with their outputs; `python docs/build.py PAGE.html` takes the picture at the top of the
 README, the first screen of a study's page (`make demo` makes one), in Debian's chromium. mkdocs calls what begins with
 `on_page`."""
@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from fairtrial.finding import Finding
@@ -130,17 +134,26 @@ def signature(name: str, function: Any, *, called: bool) -> str:
 
 def attributes(kind: type) -> str:
     """Fields of a dataclass, with what its docstring or the comments beside them say."""
-    from fairtrial.cli.declare import read_docstring
-
     if not dataclasses.is_dataclass(kind):
         return ""
-    source, rows, described = inspect.getsource(kind), [], read_docstring(kind).arguments
+    rows, comments = [], field_comments(kind)
     for each in dataclasses.fields(kind):
-        found = re.search(rf"(?m)^    {each.name}:[^#\n]*(?:#\s*(.*))?$", source)
-        comment = described.get(each.name, ("", found.group(1) if found else None))[1]
         kind_of = str(each.type).split('"')[0].removeprefix("Annotated[").rstrip(", ")
-        rows.append(f"- `{each.name}`: `{kind_of}`" + (f", {comment}" if comment else ""))
+        rows.append(f"- `{each.name}`: `{kind_of}`" + (f", {comments[each.name]}" if each.name in comments else ""))
     return "\n".join(rows) + "\n"
+
+
+def field_comments(kind: type) -> dict[str, str]:
+    """What the docstring of a dataclass, or the comments beside its fields, say of each."""
+    from fairtrial.cli.declare import read_docstring
+
+    found, described = {}, read_docstring(kind).arguments
+    for each in dataclasses.fields(kind):
+        owner = next(base for base in kind.__mro__ if each.name in base.__dict__.get("__annotations__", {}))
+        line = re.search(rf"(?m)^    {each.name}:[^#\n]*#\s*(.*)$", inspect.getsource(owner))
+        if comment := described.get(each.name, ("", line[1] if line else ""))[1]:
+            found[each.name] = comment
+    return found
 
 
 def prose(doc: str) -> str:
@@ -259,12 +272,184 @@ def part_page() -> str:
     return METHODS.sub(lambda _: "\n".join([*rows, ""]), page)
 
 
+# What each command prints with `--json`: "module:Class" is a dataclass of fairtrial, a dict an object ("name?" may be
+# missing, "&" has the fields of another, "*" is any further name), a list one of several, (X,) a list of X.
+EVENTS = [
+    {"event": Literal["start"], "&": "events:Started"},
+    {"event": Literal["step"], "&": "events:Stepped"},
+    {"event": Literal["score"], "step": int, "split": str, "&": "stored:Metrics"},
+    {"event": Literal["best"], "&": "events:Improved"},
+    {"event": Literal["stop"], "&": "events:StoppedEarly"},
+    {"event": Literal["estimate"], "&": "events:Estimated"},
+    {"event": Literal["testing"], "&": "events:FinalScoring"},
+    {"event": Literal["notice"], "&": "events:Notice"},
+    {"event": Literal["baseline"], "&": "events:ScoringBaseline"},
+    {"event": Literal["end"], "step": int, "baseline?": "stored:BaselineScores", "&": "stored:TrialResult"},
+]
+VERDICT = {"version": int, "&": "results.values:Verdict"}
+STUDY_EVENTS = [
+    {"event": Literal["plan"], "&": "stored:PlanSummary"},
+    {"event": Literal["timing"], "&": "events:TimingStarted"},
+    {"event": Literal["search"], "&": "events:SearchStarted"},
+    {"event": Literal["jobs"], "&": "events:TrialsStarted"},
+    {"event": Literal["notice"], "&": "events:StudyNotice"},
+    {"event": Literal["notice"], "&": "events:JobNotice"},
+    {"event": Literal["begin"], "&": "events:JobStarted"},
+    {"event": Literal["step"], "&": "events:JobStepped"},
+    {"event": Literal["testing"], "&": "events:JobScoring"},
+    {"event": Literal["done"], "&": "events:JobDone"},
+    {"event": Literal["failed"], "&": "events:JobFailed"},
+    {"event": Literal["verdict"], "verdict": VERDICT, "text": (str,), "page": str, "folder": str},
+]
+GATE = {
+    "answer": ["gate.decision:Answer", None],
+    "sentence": str,
+    "current": ["gate.state:ProposalState", None],
+    "&": "gate.state:Gate",
+}
+NEEDED = {"seeds": int, "items_low": [int, None], "items_high": [int, None]}
+CHECKED = {"record": str, "state": "results.audit:ClaimState"}
+CHECKED["claims"] = ({"claim": str, "state": "results.audit:ClaimState", "detail": str},)
+SOLVED = {
+    **{"ask": str, "possible": bool, "in_the_way": (int,), "exact": bool, "scaled": bool, "keys": ((float,),)},
+    **{"names": (str,), "wanted": (float,), "wanted_precision": float, "query": (float,), "query_length": float},
+    **{"weights": (float,), "precision": float, "misplaced": float, "best_weights": (float,)},
+    "certificate": "puzzles.solve:Certificate",
+}
+RECORD = {
+    "recipe": {"task": str, "*": object},
+    "trial": "stored:TrialInfo",
+    "result": ["stored:TrialResult", None],
+    "events": (EVENTS,),
+    "baseline": ["stored:BaselineScores", None],
+}
+OUTPUTS: dict[str, Any] = {
+    **dict.fromkeys(("train", "finetune"), EVENTS),
+    **dict.fromkeys(("study", "demo"), STUDY_EVENTS),
+    "verdict": [VERDICT, {"page": str, "bytes": int}],
+    "power": [
+        {"metric": str, "seeds": int, "items": int, "comparisons": int, "low": float, "high": float, "sentence": str},
+        {"needs": (NEEDED,), "sentence": str},
+    ],
+    "audit": "finding:Passport",
+    "verify": ({**CHECKED, "trials?": (CHECKED,)},),
+    **dict.fromkeys(("gate show", "gate new", "gate add", "gate run", "gate confirm", "gate final"), GATE),
+    "gate self-test": "gate.state:SelfTest",
+    "show": [RECORD, {"folder": str, "state": str, "problem": str, "*": object}],
+    "inspect params": {
+        **{"task": str, "vocabulary": int, "classes": int, "flops": "inspection.parameters:Flops"},
+        "&": "inspection.parameters:Ledger",
+    },
+    "inspect length": "inspection.language:LengthScore",
+    "inspect errors": "inspection.classifier:Errors",
+    "inspect predict": {
+        **{"text": str, "guess": str, "probabilities": {"*": float}, "unknown": (str,), "cut": bool},
+        **{"words?": (str,), "leave_one_out?": (float,)},
+    },
+    "inspect surprisal": [
+        {
+            **{"text": str, "perplexity": [float, None], "nll": float, "counted": int},
+            "tokens": ("inspection.language:Token",),
+        },
+        {"set": "inspection.language:Totals", "notices": (str,), "counting": str},
+    ],
+    "inspect generate": {
+        **{"temperature": [float, None], "top_k": [int, None], "top_p": [float, None], "notices": (str,)},
+        "&": "inspection.language:Generated",
+    },
+    "parts": ("inspection.catalogue:Entry",),
+    "puzzle": [SOLVED, {"head": str, "&": "puzzles.heads:HandmadeHead"}],
+    "data audit": "stored:DataAudit",
+    "data baseline": "stored:TaskBaselines",
+    "data clean": "data.cleaning:Cleaned",
+}
+LINE_BY_LINE = {"train", "finetune", "study", "demo", "show", "data audit", "data baseline"}
+LINE_BY_LINE |= {f"inspect {name}" for name in ("length", "predict", "surprisal", "generate")}
+JSON_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", None: "null", NoneType: "null"}
+
+
+def schema_file(command: str) -> str:
+    """The JSON Schema of what a command prints with `--json`."""
+    shared: dict[str, object] = {}
+    each = "each line of " if command in LINE_BY_LINE else ""
+    title = f"{each}what fairtrial {command} --json prints"
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return json.dumps({**head, **schema_of(OUTPUTS[command], shared), "$defs": shared}, indent=1) + "\n"
+
+
+def schema_of(kind: Any, shared: dict[str, object]) -> dict[str, object]:
+    """Of a type, or of what `OUTPUTS` holds; dataclasses are defined once, in `shared`."""
+    if isinstance(kind, str):
+        module, _, name = kind.partition(":")
+        kind = getattr(import_module(f"fairtrial.{module}"), name)
+    if isinstance(kind, dict):
+        return object_schema(kind, shared)
+    origin, inner = get_origin(kind), get_args(kind)
+    if isinstance(kind, list) or origin in (Union, UnionType):
+        return {"anyOf": [schema_of(each, shared) for each in (kind if isinstance(kind, list) else inner)]}
+    if isinstance(kind, tuple):
+        return {"type": "array", "items": schema_of(kind[0], shared)}
+    if origin is Annotated:
+        least = [each.least for each in inner[1:] if hasattr(each, "least")]
+        return schema_of(inner[0], shared) | ({"minimum": least[0]} if least else {})
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return {"type": "array", "prefixItems": [schema_of(each, shared) for each in inner], "items": False}
+    if origin in (list, tuple, Sequence):
+        return {"type": "array", "items": schema_of(inner[0], shared)}
+    if origin in (dict, Mapping):
+        return {"type": "object", "additionalProperties": schema_of(inner[1], shared)}
+    if kind in JSON_NAMES:
+        return {"type": JSON_NAMES[kind]}
+    if kind is object:
+        return {}
+    if origin is not None:  # an array of numpy
+        return {"type": "array"}
+    if issubclass(kind, Enum):
+        return {"enum": [each.value for each in kind]}
+    if not dataclasses.is_dataclass(kind):
+        return {"type": "string"}  # a path
+    if kind.__name__ not in shared:
+        shared[kind.__name__] = {}
+        shared[kind.__name__] = object_schema({"&": kind}, shared)
+    return {"$ref": f"#/$defs/{kind.__name__}"}
+
+
+def object_schema(fields: Mapping[str, Any], shared: dict[str, object]) -> dict[str, object]:
+    fields, comments = dict(fields), {}
+    rest = schema_of(fields.pop("*"), shared) if "*" in fields else False
+    if (spread := fields.pop("&", None)) is not None:
+        if isinstance(spread, str):
+            module, _, name = spread.partition(":")
+            spread = getattr(import_module(f"fairtrial.{module}"), name)
+        comments, fields = field_comments(spread), {**fields, **field_types(spread)}
+    properties = {name.removesuffix("?"): schema_of(kind, shared) for name, kind in fields.items()}
+    for name, comment in comments.items():
+        properties[name] = properties[name] | {"description": comment}
+    needed = [name for name in fields if not name.endswith("?")]
+    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": rest}
+
+
+def field_types(kind: Any) -> dict[str, Any]:
+    """Fields as JSON has them: one that is None by default is left out where it is None. A finding has those of its
+    kind, and null for a number that is not finite."""
+    hints, own_form = get_type_hints(kind, include_extras=True), hasattr(kind, "to_plain")
+    found: dict[str, Any] = {}
+    for each in dataclasses.fields(kind):
+        optional = each.default is None or (own_form and each.default is not dataclasses.MISSING)
+        hint = hints[each.name]
+        found[each.name + "?" * optional] = [hint, None] if own_form and hint is float else hint
+    return found
+
+
 # name of the page -> what writes it; a test sees that they are up to date
 PAGES = {
     "api.md": reference,
     "commands.md": command_reference,
     "recipe.md": recipe_reference,
     "add-a-part.md": part_page,
+    **{f"schemas/{name.replace(' ', '-')}.json": partial(schema_file, name) for name in OUTPUTS},
 }
 
 
@@ -381,6 +566,7 @@ def write_parts(path: Path) -> None:
 
 def main() -> None:
     if not sys.argv[1:]:
+        (HERE / "schemas").mkdir(exist_ok=True)
         for name, write in PAGES.items():
             (HERE / name).write_text(write(), encoding="utf-8")
     for name in sys.argv[1:]:

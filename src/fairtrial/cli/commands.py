@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Any
@@ -357,7 +357,8 @@ def show(call: Call, json: Json = False) -> None:
     shown = call()
     if json and len(shown.listed) == 1 and not shown.listed[0].problem:
         record = shown.listed[0].record
-        whole = {"recipe": to_table(record.recipe), "trial": unstructure(record.trial)}
+        table = loads(dumps(to_table(record.recipe)), parse_constant=lambda name: "inf")  # as TOML has it, JSON has not
+        whole = {"recipe": table, "trial": unstructure(record.trial)}
         whole["result"] = unstructure(record.result) if record.complete else None
         print(
             dumps(whole | {"events": list(map(event_json, record.events())), "baseline": unstructure(record.baseline)})
@@ -537,7 +538,7 @@ def puzzle(call: Call, figure: Figure = None, json: Json = False) -> None:
 
 def print_gate(shown: Gate, json: bool) -> None:
     """And exit with the decision: 0 keep, 10 discard, 11 more."""
-    print(dumps({"answer": shown.answer, "sentence": shown.sentence, "gate": shown.to_json()}) if json else shown)
+    print(dumps(shown.to_json()) if json else shown)
     sys.exit(0 if shown.answer is None else shown.answer.exit_code)
 
 

@@ -14,6 +14,7 @@ from fairtrial.gate.decision import Answer, Evidence, Why, gain_test, judge_pair
 from fairtrial.gate.ledger import Ledger, Proposal
 from fairtrial.results.sentences import counted
 from fairtrial.results.values import Interval
+from fairtrial.typed import unstructure
 
 REASONS = {
     Why.EVIDENCE: "the evidence of a gain is enough",
@@ -109,6 +110,11 @@ class Gate(Result):
         so_far = f" So far: {gain}." if now.pairs else ""
         return f"Run one more pair of {now.candidate} and {self.incumbent}, with seed {self.next_seed}.{so_far}"
 
+    def to_json(self) -> dict[str, object]:
+        plain = unstructure(self)
+        assert isinstance(plain, dict)
+        return {"answer": self.answer, "sentence": self.sentence, "current": unstructure(self.current), **plain}
+
     def describe(self) -> Description:
         lines = [self.sentence]
         if (now := self.current) is not None and now.pairs:
@@ -198,7 +204,7 @@ class SelfTest(Result):
     metric: str
     runs: int
     noise: float  # standard deviation of the difference of a pair
-    least_gain: float  # the least that a proposal's pairs can show, in the middle
+    least_gain: float | None  # the least that a proposal's pairs can show in one case of two; None: none below 3 noises
     pairs: int | None
 
     def describe(self) -> Description:
