@@ -1,9 +1,9 @@
 """Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, commands.md
-from the command line's parser, recipe.md from the fields of a recipe, the table of a part's methods in add-a-part.md,
-and schemas/ from the dataclasses that `--json` prints; `python docs/build.py docs/parts.md` writes the page of parts; `python docs/build.py NOTEBOOK...` runs
-notebooks and stores them with their outputs; `python docs/build.py PAGE.html` takes the picture at the top of the
-README, the first screen of a study's page (`make demo` makes one), in Debian's chromium. mkdocs calls what begins with
-`on_page`."""
+from the command line's parser, recipe.md from the fields of a recipe, the table of a part's methods in
+add-a-part.md, and schemas/ from the dataclasses that `--json` prints; `python docs/build.py docs/parts.md` writes
+the page of parts; `python docs/build.py NOTEBOOK...` runs notebooks and stores them with their outputs; `python
+docs/build.py PAGE.html` takes the picture at the top of the README, the first screen of a study's page (`make demo`
+makes one), in Debian's chromium. mkdocs calls what begins with `on_page`."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def field_comments(kind: type) -> dict[str, str]:
 
     found, described = {}, read_docstring(kind).arguments
     for each in dataclasses.fields(kind):
-        owner = next(base for base in kind.__mro__ if each.name in base.__dict__.get("__annotations__", {}))
+        owner = next(base for base in kind.__mro__ if each.name in inspect.get_annotations(base))
         line = re.search(rf"(?m)^    {each.name}:[^#\n]*#\s*(.*)$", inspect.getsource(owner))
         if comment := described.get(each.name, ("", line[1] if line else ""))[1]:
             found[each.name] = comment
@@ -311,9 +311,21 @@ NEEDED = {"seeds": int, "items_low": [int, None], "items_high": [int, None]}
 CHECKED = {"record": str, "state": "results.audit:ClaimState"}
 CHECKED["claims"] = ({"claim": str, "state": "results.audit:ClaimState", "detail": str},)
 SOLVED = {
-    **{"ask": str, "possible": bool, "in_the_way": (int,), "exact": bool, "scaled": bool, "keys": ((float,),)},
-    **{"names": (str,), "wanted": (float,), "wanted_precision": float, "query": (float,), "query_length": float},
-    **{"weights": (float,), "precision": float, "misplaced": float, "best_weights": (float,)},
+    "ask": str,
+    "possible": bool,
+    "in_the_way": (int,),
+    "exact": bool,
+    "scaled": bool,
+    "keys": ((float,),),
+    "names": (str,),
+    "wanted": (float,),
+    "wanted_precision": float,
+    "query": (float,),
+    "query_length": float,
+    "weights": (float,),
+    "precision": float,
+    "misplaced": float,
+    "best_weights": (float,),
     "certificate": "puzzles.solve:Certificate",
 }
 RECORD = {
@@ -337,24 +349,38 @@ OUTPUTS: dict[str, Any] = {
     "gate self-test": "gate.state:SelfTest",
     "show": [RECORD, {"folder": str, "state": str, "problem": str, "*": object}],
     "inspect params": {
-        **{"task": str, "vocabulary": int, "classes": int, "flops": "inspection.parameters:Flops"},
+        "task": str,
+        "vocabulary": int,
+        "classes": int,
+        "flops": "inspection.parameters:Flops",
         "&": "inspection.parameters:Ledger",
     },
     "inspect length": "inspection.language:LengthScore",
     "inspect errors": "inspection.classifier:Errors",
     "inspect predict": {
-        **{"text": str, "guess": str, "probabilities": {"*": float}, "unknown": (str,), "cut": bool},
-        **{"words?": (str,), "leave_one_out?": (float,)},
+        "text": str,
+        "guess": str,
+        "probabilities": {"*": float},
+        "unknown": (str,),
+        "cut": bool,
+        "words?": (str,),
+        "leave_one_out?": (float,),
     },
     "inspect surprisal": [
         {
-            **{"text": str, "perplexity": [float, None], "nll": float, "counted": int},
+            "text": str,
+            "perplexity": [float, None],
+            "nll": float,
+            "counted": int,
             "tokens": ("inspection.language:Token",),
         },
         {"set": "inspection.language:Totals", "notices": (str,), "counting": str},
     ],
     "inspect generate": {
-        **{"temperature": [float, None], "top_k": [int, None], "top_p": [float, None], "notices": (str,)},
+        "temperature": [float, None],
+        "top_k": [int, None],
+        "top_p": [float, None],
+        "notices": (str,),
         "&": "inspection.language:Generated",
     },
     "parts": ("inspection.catalogue:Entry",),

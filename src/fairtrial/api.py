@@ -483,6 +483,8 @@ def verdict(
     """
     from fairtrial.results.study import Study
 
+    if isinstance(results, list | tuple) and len(results) == 1 and isinstance(results[0], str | Path | Study):
+        results = results[0]
     if isinstance(results, Study):
         return results.verdict
     check_asked(baseline, margin=margin, threshold=threshold, alpha=alpha)

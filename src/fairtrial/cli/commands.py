@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from fairtrial import api
+from fairtrial.cli import tools
 from fairtrial.cli.declare import COLUMNS, Call, TextFile, With, check_utf8, command, notice, read_texts
 from fairtrial.errors import BadInput, HelperDied, Stopped
 from fairtrial.events import Ended, event_json
@@ -180,9 +181,8 @@ def verdict(
     """With --fail-on a variant that is not comparable fails, too."""
     if fail_on is not None:
         one_of("--fail-on", fail_on, tuple(FAIL_ON))
-    results = call.given.pop("results")
-    judged = call(results[0] if len(results) == 1 else results)
-    show_verdict(judged, results, form, every, out, json)
+    judged = call()
+    show_verdict(judged, call.given["results"], form, every, out, json)
     if fail_on is not None and any(each.verdict in FAIL_ON[fail_on] for each in judged.comparisons):
         sys.exit(10)
 
@@ -230,8 +230,7 @@ def verify(call: Call, json: Json = False) -> None:
 @command("power", api.power, "Judge", "power --seeds 5 --items 750 --spread 0.7")
 def power(call: Call, json: Json = False) -> None:
     planned = call()
-    numbers = {"needs": planned.rows()} if planned.needs else planned.rows()[0]
-    print(dumps(numbers | {"sentence": planned.sentence}) if json else planned)
+    print(dumps(planned.to_json()) if json else planned)
 
 
 PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
@@ -249,13 +248,10 @@ def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)]
         raise BadInput("one thing is audited at a time" if named else "nothing to audit was named", hint)
     if model is None and ("task" in call.given or call.fields):
         raise BadInput("--task and --set apply to --model only")
-    from fairtrial.finding import Passport
-
     with ending_hung(call.given["time_limit"]):
         audited = call(quiet=json)
-    name = target or audited.what
     if json:
-        print(dumps(unstructure(Passport.of(name, audited.findings))))
+        print(dumps(audited.to_json()))
     else:
         print(f"leak audit of {audited}")
         if target is not None and os.path.isdir(target):
@@ -292,7 +288,7 @@ def ending_hung(time_limit: str) -> Iterator[None]:
 def audit_data(call: Call, json: Json = False) -> None:
     """Exits with 1 if a check is red."""
     audited = call(quiet=json)
-    print("\n".join(map(dumps, audited.to_json()["data"].values())) if json else audited)
+    print("\n".join(map(dumps, audited.to_json().values())) if json else audited)
     sys.exit(int(audited.level == "red"))
 
 
@@ -531,6 +527,11 @@ def puzzle(call: Call, figure: Figure = None, json: Json = False) -> None:
         write_figure(result, figure)
         if not json:
             print(f"figure: {figure}")
+
+
+@command("mcp", tools.mcp, "Judge", "mcp")
+def mcp(call: Call) -> None:
+    call()
 
 
 # the gate

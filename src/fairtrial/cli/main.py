@@ -40,7 +40,7 @@ COMMANDS: list[Command] = [
     *(commands.demo, commands.train, commands.finetune),
     *(commands.study, commands.verdict, commands.power, commands.audit, commands.verify),
     *(commands.gate_show, commands.gate_new, commands.gate_add, commands.gate_run, commands.gate_next),
-    *(commands.gate_confirm, commands.gate_final, commands.gate_self_test),
+    *(commands.gate_confirm, commands.gate_final, commands.gate_self_test, commands.mcp),
     *(commands.show, commands.look, commands.params, commands.length, commands.errors),
     *(commands.predict, commands.surprisal, commands.generate),
     *(commands.explore, commands.export, commands.parts, commands.puzzle),

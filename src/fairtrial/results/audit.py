@@ -8,10 +8,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from fairtrial.description import Cell, Description, Result, Table, row
-from fairtrial.finding import PASS, RED, Finding, shown_value, summary, worst
+from fairtrial.finding import PASS, RED, Finding, Passport, shown_value, summary, worst
 from fairtrial.formatting import copies_text
 from fairtrial.results.sentences import counted
 from fairtrial.stored import DataAudit
+from fairtrial.typed import unstructure
 
 REPAIRABLE = ("D1", "D1n", "D1c")
 SEVERITY = {"red": "not_comparable", "amber": "remark"}  # colours of a page
@@ -56,6 +57,10 @@ class Audit(Result):
 
     def rows(self) -> list[dict[str, object]]:
         return [finding.to_plain() for finding in self.findings]
+
+    def to_json(self) -> object:
+        """Of data by task; else what a passport.json holds."""
+        return unstructure(self.data or Passport.of(self.what, self.findings))
 
 
 def describe_data(audit: DataAudit) -> Description:

@@ -89,6 +89,9 @@ class Power(Result):
         names = ("metric", "seeds", "items", "comparisons", "low", "high")
         return [{name: getattr(self, name) for name in names}]
 
+    def to_json(self) -> dict[str, object]:
+        return {**({"needs": self.rows()} if self.needs else self.rows()[0]), "sentence": self.sentence}
+
 
 def items_text(items: int | None) -> str:
     """Two digits, rounded up."""
