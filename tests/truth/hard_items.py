@@ -99,8 +99,8 @@ RUNNING_WORLDS = [
     for follows in (0.0, 0.5, 0.8, 0.9, 0.95)
     for white, lengths in ((0.0, "equal"), (0.5, "equal"), (0.9, "equal"), (0.5, "unequal"), (0.5, "Pareto"))
     for documents in (100, 250, 1000, 4000)
-    # Of few documents each of which resembles forty others, hardly anything is known. See FAR_WORLDS.
-    if (follows, documents) != (0.95, 100) and (follows, white, documents) != (0.95, 0.9, 250)
+    # Of few documents each of which resembles forty others, under much noise, hardly anything is known: 8%.
+    if (follows, white, documents) != (0.95, 0.9, 100)
 ] + [RunningWorld(follows, 0.3, 4 * 250, group=4) for follows in (0.6, 0.9, 0.95)]
 # beyond what is promised: so few, so much alike, that a warning is all that is left
 FAR_WORLDS = [RunningWorld(0.99, 0.0, 250), RunningWorld(0.98, 0.5, 250), RunningWorld(0.95, 0.5, 100)]

@@ -24,6 +24,7 @@ FEWEST_PAIRS = 4  # fewer seeds that both sides have are taken as independent
 FEWEST_IN_ORDER = 20  # units, to see whether neighbours are alike
 FEWEST_BLOCKS, MOST_BLOCKS = 12, 64  # into which they are joined
 HARDLY_ALIKE = 0.15  # correlation of neighbouring blocks
+HIDDEN = 5  # correlation that so many blocks hide, times their number
 LEAST_SQUARE = 0.1  # of the rest: few seeds on few items agree by chance
 Common = tuple[Sequence[int], Sequence[int]]  # rows of both sides that have the same seed
 Counts = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
@@ -272,22 +273,24 @@ def neighbours_alike(values: Array) -> tuple[float, float]:
 
     Units alike over long stretches hardly show in neighbours if there is noise, but they add up. So neighbours are
     joined to few blocks at once, and to fewer until blocks are hardly alike. The rest is corrected for as in a series
-    in which each block follows the last (with Kendall's correction of its bias), and so is half of what chance may
-    hide. Units that are alike over a large part of the text cannot be told from few units, so they count as few."""
+    in which each block follows the last (with Kendall's correction of its bias), and so is what chance may hide, the
+    more the fewer blocks there were. Units that are alike over a large part of the text cannot be told from few units,
+    so they count as few."""
     units, deviations = len(values), values - values.mean()
     alone = float(deviations @ deviations) / (units - 1) * units
     if not alone or units < FEWEST_IN_ORDER:
         return 1.0, units
     count = min(MOST_BLOCKS, max(FEWEST_IN_ORDER, round(2 * math.sqrt(units))))
+    hidden = HIDDEN / count
     while True:
         sums = np.add.reduceat(deviations, np.linspace(0, units, count + 1).astype(int)[:-1])
-        together, by_chance = float(sums @ sums), 1 / math.sqrt(count)
+        together = float(sums @ sums)
         correlation = float(sums[1:] @ sums[:-1]) / max(1e-300, together)
         correlation += (1 + 3 * max(0.0, correlation)) / count
-        if correlation < max(HARDLY_ALIKE, 1.3 * by_chance) or count < 2 * FEWEST_BLOCKS:
+        if correlation < max(HARDLY_ALIKE, 1.3 / math.sqrt(count)) or count < 2 * FEWEST_BLOCKS:
             break
         count //= 2
-    correlation = min(0.98, max(0.0, correlation + by_chance / 2))
+    correlation = min(0.98, max(0.0, correlation + hidden))
     follows = (1 + correlation) / (1 - correlation)
     return max(1.0, together * count / (count - 1) * follows / alone), count / follows
 
