@@ -31,6 +31,7 @@ RESULTS = {
     "description": ("Result", "Description", "Table"),
     "results.records": ("Baselines", "Records"),
     "results.power": ("Power",),
+    "grading": ("Grades",),
     "inspection.attention": ("AttentionMaps",),
     "inspection.heads": ("LookResult",),
     "inspection.parameters": ("Parameters",),

@@ -30,13 +30,14 @@ from fairtrial.recipe import (
     split_model,
     with_data,
 )
-from fairtrial.record import Listed, Record, default_folder, ensure_free, records_of
+from fairtrial.record import Listed, Record, default_folder, ensure_free, records_of, sibling
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fairtrial.data.cleaning import Cleaned
     from fairtrial.explore import Explorer
+    from fairtrial.grading import Grades
     from fairtrial.inspection.catalogue import Catalogue
     from fairtrial.inspection.parameters import Parameters
     from fairtrial.model.part import Part
@@ -574,6 +575,69 @@ def verify(
     options = Options(steps, None if data is None else str(data), count)
     with progress_bar(quiet) as bar:
         return Verification(tuple(verify_folder(folder, options, bar.show) for folder in folders))
+
+
+def grade(
+    folder: Source,
+    baseline: Source,
+    *,
+    out: Source | None = None,
+    verify: int = 0,
+    data: Source | None = None,
+    columns: Mapping[str, str] | None = None,
+    metric: str | None = None,
+    margin: float | None = None,
+    higher_is_better: bool | None = None,
+    points: Mapping[str, object] | None = None,
+    plugins: Sequence[Source] = (),
+    quiet: bool = False,
+) -> Grades:
+    """Grade a class: judge every submission of a folder by itself against one baseline.
+
+    A submission is a table of results (one score per run, or one per test item and seed), or a sub-folder of tables or
+    of records. One that cannot be read is reported and never stops the others. Outcomes, curves and weights that are
+    identical, or nearly so, are pointed out.
+
+    Args:
+        folder (FOLDER): A folder with one file or sub-folder for each submission.
+        baseline (PATH): What all are compared with: results, or records, in the same form.
+        out: Folder for the table (CSV, Markdown, page), feedback for each student, and Gradescope's results.json.
+            Default: FOLDER-grades.
+        verify (NUMBER): Train so many records again, drawn at random, each bit by bit.
+        data: Where the data are on this machine, for records. Default: where the baseline found them.
+        columns (OURS=THEIRS): A table's own name of a column, such as value=score. In Python {"value": "score"}.
+        metric (NAME): Judge this metric.
+        margin (NUMBER): The least difference of interest.
+        higher_is_better: Whether more of the metric is better. Default: by the metric's name.
+        points (VERDICT=NUMBER): Points for a verdict, such as better=10. Default: 1 for all that could be judged.
+        plugins: A Python file that adds parts, which verified records need.
+        quiet: Show no progress.
+
+    >>> import json, pathlib
+    >>> home = pathlib.Path("class"); home.mkdir()
+    >>> for name, score in {"ada": 0.83, "bob": 0.81, "base": 0.80}.items():
+    ...     rows = [{"seed": seed, "accuracy": score + seed * len(name) / 999} for seed in range(5)]
+    ...     _ = (home / f"{name}.jsonl").write_text("\\n".join(map(json.dumps, rows)))
+    >>> [(each.name, each.comparisons[0].verdict.value) for each in ft.grade(home, "base.jsonl", out="out").grades]
+    [('ada', 'better'), ('bob', 'better')]
+    """
+    check_asked(metric, margin=margin)
+    check_range("verify", verify, 0)
+    from fairtrial.grading import grade_folder
+    from fairtrial.results.judge import Asked
+
+    if plugins:
+        from fairtrial.plugins import load_files
+
+        load_files(map(Path, plugins))
+    metrics = [metric] if metric else []
+    asked = Asked(metrics=metrics, margin=margin, higher_is_better=higher_is_better)
+    reading = (columns or {}, metrics)
+    with progress_bar(quiet) as bar:
+        source = None if data is None else str(data)
+        graded = grade_folder(Path(folder), Path(baseline), asked, reading, points or {}, source, verify, bar.show)
+    graded.write(Path(out) if out is not None else sibling(Path(folder), "grades"))
+    return graded
 
 
 def demo(

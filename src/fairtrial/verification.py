@@ -101,7 +101,7 @@ class Repeated:
 
     def __init__(self, record: Record, options: Options, on_status: OnStatus) -> None:
         from fairtrial.environment import changed_since
-        from fairtrial.prepare import prepare
+        from fairtrial.prepare import choose_length, prepare
 
         self.record, self.options, self.on_status = record, options, on_status
         self.events, self.result = record.events(), record.result
@@ -113,7 +113,11 @@ class Repeated:
         self.free = FREE if trial.environment.fairtrial == __version__ else FREE | SENTENCES
         if options.data is not None:
             recipe = replace(recipe, data=replace(recipe.data, source=options.data))
-        self.prepared = replace(prepare(recipe, trial.seed), device=trial.environment.device)
+        prepared = prepare(recipe, trial.seed)
+        measured = choose_length(prepared)  # the recipe of a record has a length; that it was chosen is a note
+        if measured.length_note in trial.notes and measured.recipe == prepared.recipe:
+            prepared = measured
+        self.prepared = replace(prepared, device=trial.environment.device)
 
     def claims(self) -> Iterator[Claim]:
         data = self.check_data()

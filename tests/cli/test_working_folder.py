@@ -37,6 +37,7 @@ COMMANDS: dict[str, list[str]] = {
     "verdict --out": ["verdict", "study", "--out", "report.html"],
     "power": ["power"],
     "verify": ["verify", "classify", "--steps", "0"],
+    "grade": ["grade", ".", "--baseline", "classify", "--out", "grades"],
     "data baseline": ["data", "baseline", "--data", "{data}"],
     "show": ["show", "classify", "--html", "a.html", "--figure", "a.png"],
     "look": ["look", "classify", TEXT, "--no-ablate"],

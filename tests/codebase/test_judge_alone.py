@@ -49,6 +49,11 @@ def test_results_are_judged_drawn_and_planned_without_torch(tmp_path: Path) -> N
     assert json.loads(without_torch(tmp_path, "verdict", "results.csv", "--json").stdout)
     assert without_torch(tmp_path, "verdict", "results.csv", "--out", "page.html").returncode == 0
     assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    (tmp_path / "class").mkdir()
+    for name in ("old", "new"):
+        rows = [line.partition(",")[2] for line in TABLE.splitlines() if line.startswith((name, "variant"))]
+        (tmp_path / "class" / f"{name}.csv").write_text("\n".join(rows))
+    assert "1 better" in without_torch(tmp_path, "grade", "class", "--baseline", "old.csv").stdout
     assert without_torch(tmp_path, "power", "--pilot", "results.csv").returncode == 0
 
 

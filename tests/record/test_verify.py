@@ -55,6 +55,12 @@ def test_an_honest_record_is_proven_and_not_touched(
     assert "proven" in said.out
 
 
+def test_a_length_that_was_chosen_from_the_text_is_chosen_again(tiny_recipe: Call, tmp_path: Path) -> None:
+    run = ft.train(tiny_recipe("classify", "shape.length=0"), out=tmp_path / "record", quiet=True)
+    assert any("chosen from the training text" in note for note in run.record.trial.notes)
+    assert check(run.folder).state == "proven"
+
+
 def test_an_edited_result_with_new_checksums_is_false(copy: Path, fairtrial: Call) -> None:
     result = plain_of(copy / "result.json")
     result["tests"]["test"]["accuracy"] = 0.97

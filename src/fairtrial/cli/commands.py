@@ -227,6 +227,19 @@ def verify(call: Call, json: Json = False) -> None:
     sys.exit(int(verified.false))
 
 
+@command("grade", api.grade, "Judge", "grade submissions --baseline learned.csv", arguments=["folder"])
+def grade(
+    call: Call,
+    lower_is_better: Annotated[bool, Option("--lower-is-better", help="Less of the metric is better.")] = False,
+    json: Json = False,
+) -> None:
+    graded = call(quiet=json, **({"higher_is_better": False} if lower_is_better else {}))
+    out = call.given.get("out") or sibling(Path(call.given["folder"]), "grades")
+    print(
+        "\n".join(map(dumps, graded.rows())) if json else f"{graded}\n\nwritten to {out}: grades.html, grades.csv ..."
+    )
+
+
 @command("power", api.power, "Judge", "power --seeds 5 --items 750 --spread 0.7")
 def power(call: Call, json: Json = False) -> None:
     planned = call()

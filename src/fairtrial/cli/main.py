@@ -39,6 +39,7 @@ from fairtrial.progress import progress_bar
 COMMANDS: list[Command] = [
     *(commands.demo, commands.train, commands.finetune),
     *(commands.study, commands.verdict, commands.power, commands.audit, commands.verify),
+    commands.grade,
     *(commands.gate_show, commands.gate_new, commands.gate_add, commands.gate_run, commands.gate_next),
     *(commands.gate_confirm, commands.gate_final, commands.gate_self_test, commands.mcp),
     *(commands.show, commands.look, commands.params, commands.length, commands.errors),
