@@ -73,6 +73,17 @@ def run_again(research: Path, name: str, page: str, data: Path | None = None) ->
     assert run(research, name, data) == page
 
 
+def test_the_speedrun_page_follows_from_the_trainings_beside_it(research: Path) -> None:
+    page = (research / "speedruns" / "README.md").read_text()
+    assert run(research, "speedruns") == page
+    trainings = research / "speedruns" / "trainings.csv"
+    lines = trainings.read_text().splitlines(keepends=True)
+    trainings.write_text("".join(line for line in lines if ",20260430_normuonh" not in line))
+    without = run(research, "speedruns")
+    assert "20260430_normuonh |" in page
+    assert "20260430_normuonh |" not in without
+
+
 @pytest.mark.slow
 def test_the_atlas(research: Path) -> None:
     for path in (research / "atlas").glob("*.toml"):
