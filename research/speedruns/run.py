@@ -115,19 +115,23 @@ def main() -> None:
 
 
 def read_trainings() -> tuple[list[Training], int, int, int]:
-    """Trainings, and how many log files, copies and early stops there were."""
+    """Trainings, and how many log files, copies and early stops there were; from the rounded file."""
     stored, place = HERE / "trainings.csv", find_data("speedrun")
-    if place is None:
-        lines = stored.read_text(encoding="utf-8").splitlines()
-        counts = [int(number) for number in re.findall(r"\d+", lines[0])]
-        rows = csv.DictReader(lines[1:])
-        kinds = {field.name: {"str": str, "int": int, "float": float}[str(field.type)] for field in fields(Training)}
-        return [Training(**{name: kinds[name](row[name]) for name in kinds}) for row in rows], *counts
-    logs, rows = defaultdict(list), Path(place, "val_losses.csv").read_text(encoding="utf-8").splitlines()
-    for row in csv.DictReader(rows):
+    if place is not None:
+        derive(Path(place, "val_losses.csv"), stored)
+    lines = stored.read_text(encoding="utf-8").splitlines()
+    logs, copies, early = (int(number) for number in re.findall(r"\d+", lines[0]))
+    kinds = {field.name: {"str": str, "int": int, "float": float}[str(field.type)] for field in fields(Training)}
+    rows = csv.DictReader(lines[1:])
+    return [Training(**{name: kinds[name](row[name]) for name in kinds}) for row in rows], logs, copies, early
+
+
+def derive(source: Path, stored: Path) -> None:
+    logs = defaultdict(list)
+    for row in csv.DictReader(source.read_text(encoding="utf-8").splitlines()):
         if row["track"] in TRACKS:
             logs[row["track"], row["submission"], row["run"]].append(row)
-    found, copies, seen = [], 0, set()
+    trainings, copies, seen = [], 0, set()
     for (track, submission, run), lines in sorted(logs.items(), key=lambda each: in_order(*each[0])):
         for number, curve in enumerate(split_log(lines)):
             points = tuple((point.step, point.loss) for point in curve)
@@ -137,19 +141,20 @@ def read_trainings() -> tuple[list[Training], int, int, int]:
                 continue
             seen |= {points} if len(points) == 1 else {points, end}
             name = f"{run}#{number}" if number else run
-            found.append(training_of(track, submission, name, int(lines[0]["steps"]), curve))
-    stops = Counter((each.track, each.submission, each.stopped) for each in found)
+            trainings.append(training_of(track, submission, name, int(lines[0]["steps"]), curve))
+    stops = Counter((each.track, each.submission, each.stopped) for each in trainings)
     kept = [
-        each for each in found if each.stopped == each.planned or stops[each.track, each.submission, each.stopped] >= 3
+        each
+        for each in trainings
+        if each.stopped == each.planned or stops[each.track, each.submission, each.stopped] >= 3
     ]
     with stored.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f"# {len(logs)} log files, {copies} copies, {len(found) - len(kept)} early stops\n")
+        file.write(f"# {len(logs)} log files, {copies} copies, {len(trainings) - len(kept)} early stops\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([field.name for field in fields(Training)])
         writer.writerows(
             [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in astuple(each)] for each in kept
         )
-    return kept, len(logs), copies, len(found) - len(kept)
 
 
 def in_order(track: str, submission: str, run: str) -> tuple[object, ...]:
