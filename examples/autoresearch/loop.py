@@ -1,5 +1,5 @@
-"""An agent's loop, with the gate as its judge: change train.py, train, keep or discard. The proposals here are scripted;
-put your agent where `PROPOSALS` is read.
+"""An agent's loop, with the gate as its judge: change train.py, train, keep or discard. Here the proposals are a list;
+put your agent in its place.
 
 python loop.py speeches.txt ideas.jsonl
 """

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from fairtrial.gate.state import Gate as Gate
     from fairtrial.gate.state import ProposalState as ProposalState
     from fairtrial.gate.state import SelfTest as SelfTest
+    from fairtrial.inspection.sanity import SanityCheck as SanityCheck
+    from fairtrial.inspection.sanity import sanity_check as sanity_check
     from fairtrial.model.part import Part as Part
     from fairtrial.model.part import part as part
     from fairtrial.recipe import Recipe as Recipe
@@ -88,6 +90,7 @@ PUBLIC = {
     **dict.fromkeys(GATE.split(), "gate.actions"),
     **dict.fromkeys(["Gate", "ProposalState", "SelfTest"], "gate.state"),
     **dict.fromkeys(["Part", "part"], "model.part"),
+    **dict.fromkeys(["SanityCheck", "sanity_check"], "inspection.sanity"),
     "Recipe": "recipe",
     "Run": "run",
     **dict.fromkeys(
@@ -106,7 +109,7 @@ def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'fairtrial' has no attribute {name!r}")
     value = getattr(import_module(f"fairtrial.{PUBLIC[name]}"), name)
-    if PUBLIC[name] in ("api", "gate.actions") and not isinstance(value, type):
+    if PUBLIC[name] in ("api", "gate.actions", "inspection.sanity") and not isinstance(value, type):
         value = import_module("fairtrial.errors").with_checked_arguments(value)
     globals()[name] = value
     return value

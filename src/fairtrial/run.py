@@ -95,17 +95,21 @@ class Run(Result):
 
         return build_network(self.recipe, self.seed, self.tokenizer.size, len(self.labels)).eval()
 
-    def attention(self, text: str) -> AttentionMaps:
+    def attention(self, text: str, *, initial: bool = False) -> AttentionMaps:
         """Attention maps of a text: which positions each head attends to.
+
+        Args:
+            text: A sentence.
+            initial: Of the network before training.
 
         >>> maps = classifier.attention("a warm film")
         >>> maps.weights.shape  # layer head query key
         (1, 2, 3, 3)
         """
-        from fairtrial.inspection.attention import maps_of
+        from fairtrial.inspection.attention import initial_model, maps_of
 
         with use_threads(1):
-            return maps_of(self.network, self.tokenizer, text)
+            return maps_of(initial_model(self)[0] if initial else self.network, self.tokenizer, text)
 
     def parameters(self) -> Parameters:
         """Parameters of the network, component by component, and its FLOPs."""
