@@ -58,7 +58,7 @@ def test_a_classifiers_result_is_told_with_its_figures() -> None:
         "  validation  90.0% [85.0%, 95.0%]     89.0%           50.0%    210",
         "  test        86.1% [83.4%, 88.6%]     85.0%           40.0%  1,750",
         "  95% intervals over test items, of this one seed; other seeds differ, so compare several. Majority",
-        "  class: the share of the largest class of those very items.",
+        "  class: accuracy of always answering the largest class.",
     ]
 
 
@@ -96,7 +96,7 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
         "  obama      123.5 [100.0, 150.1]          1.500                  110.0    12.3%   9,876",
         "  95% intervals over test documents, of this one seed; other seeds differ, so compare several.",
         "  Compare models with other vocabularies by bits per byte: they count every byte. In non-overlapping",
-        "  windows, as curves have it: obama 180.0.",
+        "  windows, as in the curves: obama 180.0.",
     ]
 
 

@@ -253,7 +253,7 @@ PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by i
 def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)] = None, json: Json = False) -> None:
     """Exits with 1 if a check fails. To audit a data set, see `fairtrial data audit`."""
     if data is not None:
-        raise BadInput("this audits a network, not data", f"to audit a data set: fairtrial data audit --data {data}")
+        raise BadInput("this audits a network, not data", f"to audit data: fairtrial data audit --data {data}")
     target, model, scorer = (call.given.get(name) for name in ("target", "model", "scorer"))
     if sum(each is not None for each in (target, model, scorer)) != 1:
         hint = "fairtrial audit rope, audit RECORD, audit --model FILE.py:build, or audit --scorer FILE.py:score"

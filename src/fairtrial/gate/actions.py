@@ -397,7 +397,7 @@ def gate_self_test(ledger: str | Path, *, runs: int = 6, jobs: int | None = None
                 book.score(Scored(name, seed, score, seconds))
                 own.append(score)
     if len(own) < 3:
-        raise BadInput(f"{len(own)} runs of the incumbent say nothing of their noise", "add three or more: gate add")
+        raise BadInput(f"{len(own)} runs of the incumbent do not show how noisy they are", "add three or more: gate add")
     noise = stdev(own) * math.sqrt(2)
     rule, level = book.opened.rule, book.opened.rule.level(1 + len(book.proposals), len(book.kept))
     table = {size: pairs_needed(size, rule, level) for size in (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)}

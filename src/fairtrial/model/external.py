@@ -207,7 +207,7 @@ class ExternalModel(nn.Module):
         logits = self(ids)
         wrong = int((~logits.isfinite()).sum())
         if wrong:
-            what = f"gives {spoken(logits)}, of which {wrong:,} are not finite numbers"
+            what = f"gives {spoken(logits)} with {wrong:,} values that are not finite"
             raise BadInput(f"{self.format_call(ids, {})} {what}", "its first weights or its mask overflow")
         if bool((logits >= 0).all()) and bool(((logits.sum(-1) - 1).abs() < 1e-4).all()):
             what = f"{self.format_call(ids, {})} gives probabilities, which sum to one"

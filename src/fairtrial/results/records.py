@@ -522,10 +522,10 @@ def score_table(result: TrialResult, baseline: BaselineScores | None = None) -> 
         strided = {scored: score.full_context for scored, score in scores.items() if score.full_context is not None}
         windows = ", ".join(f"{scored} {number_text(score.window_perplexity)}" for scored, score in scores.items())
         note += (
-            f" {OTHER_VOCABULARIES} In non-overlapping windows, as curves have it: {windows}.{strides_note(strided)}"
+            f" {OTHER_VOCABULARIES} In non-overlapping windows, as in the curves: {windows}.{strides_note(strided)}"
         )
     if "majority class" in columns:
-        note += " Majority class: the share of the largest class of those very items."
+        note += " Majority class: accuracy of always answering the largest class."
     if baseline and baseline.skipped:
         note += f" {baseline.name} was left out: {baseline.skipped}."
     return Table("", ("scored on", head, name, *columns), tuple(rows), note).without_empty_columns()
