@@ -455,9 +455,8 @@ def verdict(
 
     Results are a table of single test items (CSV, JSON lines, Parquet) with the columns item, variant and value, and
     optionally seed (of training), metric, test, group, weight, higher_is_better, label and prediction; a table of runs
-    (variant, seed and a score, or a step and a score), also as W&B, trackio and MLflow export it; or logs of
-    lm-evaluation-harness. Without seeds the verdict on items is about these checkpoints only; without items it is about
-    this test set only.
+    (variant, seed and a score, or a step and a score), also as W&B, trackio and MLflow export it.
+    Without seeds the verdict on items is about these checkpoints only; without items it is about this test set only.
 
     Args:
         results (STUDY|RESULTS...): The folder of a study; or files of results, or a pattern:

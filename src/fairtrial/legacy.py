@@ -212,9 +212,6 @@ def _task(old: Plain, name: str, baseline: object) -> Plain:
         new["search"] = _taken(search, "tries", "trials", "seconds") | {
             "variants": {key: _taken(each, "best", "tries", "validation") for key, each in choices.items()}
         }
-    if untuned := _inside(old, "untuned"):
-        given = rows("comparisons", margin, untuned)
-        new["untuned"] = {"comparisons": given, "scores": _scores(_named(untuned, "scores"))}
     if best_of := _inside(old, "best_of"):
         counts: Plain = {"variants": 0, "test_set": "", "expected_bias": 0.0}
         new["best_of"] = counts | _taken(best_of, "variants", "expected_bias", test_set="set")

@@ -75,7 +75,6 @@ class Gate(Result):
     next_command: str
     proposals: tuple[ProposalState, ...] = ()
     confirmed: Interval | None = None  # gain of today's incumbent over the first, by fresh pairs
-    confirming_pairs: int = 0
     tests: Interval | None = None  # the same on the test sets, once they were opened
     curves: tuple[tuple[float, ...], ...] = ()  # evidence of each proposal after each pair
 
@@ -246,7 +245,6 @@ def state_of(ledger: Ledger) -> Gate:
         next_command=next_command(ledger, waiting[-1] if waiting else None, seed),
         proposals=proposals,
         confirmed=gain_between(ledger, first, now),
-        confirming_pairs=len(first.keys() & now.keys()),
         tests=None
         if ledger.tests is None
         else gain_between(

@@ -141,7 +141,6 @@ LOSS_POINTS = 60
 CURVES = {"nats": ("Training loss", "nats per answer"), "accuracy": ("Accuracy on {} during training", "share")}
 TITLES = {  # of tables, as a page's reader knows them
     "comparisons": "Comparisons",
-    "tuning": "Tuned and untuned",
     "scores": "All scores",
     "versus_baselines": "Compared with what needs no transformer",
     "copies": "Contamination",

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import NamedTuple
 
 import numpy as np
 
@@ -47,26 +46,6 @@ SHAPE = (
     " 'runs/{variant}_seed{seed}.csv'"
 )
 Cells = dict[str, Sequence[object]]  # our names -> the cells of all rows
-
-
-class Row(NamedTuple):
-    """What became of one item, as other programs log it."""
-
-    variant: str
-    item: str
-    value: float | None  # None: right or wrong by label and prediction
-    source: str = ""
-    test: str = ""
-    metric: str = ""
-    seed: str | None = None  # of training
-    weight: float = 1.0
-    label: str | None = None
-    prediction: str | None = None
-    content: str = ""  # says whether two items of one name are the same item
-
-
-def cells_of(rows: Iterable[Row]) -> Cells:
-    return dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
 
 
 def joined(parts: Sequence[Cells]) -> Cells:
@@ -117,7 +96,7 @@ class Column:
         return Column(codes, [f"{self.values[one] or ''} {other.values[two] or ''}" for one, two in pairs])
 
 
-TEXTS = tuple("variant item seed run test metric column group label prediction content".split())
+TEXTS = tuple("variant item seed run test metric column group label prediction".split())
 
 
 @dataclass(frozen=True)

@@ -229,8 +229,8 @@ class Grid:
         return grid
 
     def check_same_items(self) -> None:
-        """An item of one name must be the same item everywhere: its label, its group, what a hash says of it."""
-        for name in ("label", "group", "content"):
+        """An item of one name must be the same item everywhere: its label and its group."""
+        for name in ("label", "group"):
             column = self.rows[name]
             own = column.codes[self.row]
             if len(column.values) == 1 or not (other := own != own[0]).any():

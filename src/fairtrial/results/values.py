@@ -441,14 +441,6 @@ class SearchSummary:
     seconds: float | None = None
 
 
-@dataclass(frozen=True)
-class Untuned:
-    """The same variants as they were given, beside the tuned ones."""
-
-    comparisons: tuple[Comparison, ...]
-    scores: Scores
-
-
 class SpeedupProblem(StrEnum):
     """Why curves give no speedup."""
 
@@ -557,7 +549,6 @@ class TaskVerdict:
     data_findings: tuple[DataFinding, ...] | None = None  # None: the data was not audited
     failures: tuple[Failure, ...] = ()
     search: SearchSummary | None = None
-    untuned: Untuned | None = None
     best_of: BestOf | None = None
     speedups: tuple[Speedup, ...] = ()  # of language models, from their validation curves
 

@@ -517,31 +517,10 @@ def learning_rates(task: TaskVerdict) -> Table | None:
     return some(f"validation by learning rate ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
 
 
-def tuning(task: TaskVerdict) -> Table | None:
-    """The verdicts on tuned variants, and those on the same variants as they were given."""
-    before, rows = task.untuned.comparisons if task.untuned else (), []
-    for variant in dict.fromkeys(each.variant for each in before):
-        for test_set, pair in first_and_last((*task.comparisons, *before), variant).items():
-            verdicts = (cell for each in pair for cell in (verdict_cell(each), difference_text(each)))
-            rows.append(row(named(task, variant), test_set, *verdicts))
-    columns = ("variant", "test set", "tuned", "difference", "untuned", "difference")
-    note = "Untuned: every variant and the baseline as they were given; a family of comparisons of its own."
-    return some("tuned and untuned", columns, rows, note, text_columns=3)
-
-
-def first_and_last(every: Iterable[Comparison], variant: str) -> dict[str, tuple[Comparison, Comparison]]:
-    """By test set: the first and the last comparison of a variant."""
-    pairs: dict[str, tuple[Comparison, Comparison]] = {}
-    for each in every:
-        if each.variant == variant:
-            pairs[each.test_set] = (pairs.get(each.test_set, (each, each))[0], each)
-    return pairs
-
-
 def failures(task: TaskVerdict) -> Table | None:
     rows = (row(named(task, each.variant), str(each.seed), each.error) for each in task.failures)
     return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
-MAIN: Makers = (comparisons, test_sets, tuning, scores, speedups, versus_baselines, cost, failures)
+MAIN: Makers = (comparisons, test_sets, scores, speedups, versus_baselines, cost, failures)
 FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search, learning_rates)
