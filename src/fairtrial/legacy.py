@@ -208,12 +208,15 @@ def _task(old: Plain, name: str, baseline: object) -> Plain:
             if each.get("verdict") in ("RED", "AMBER")
         ]
     if search := _inside(old, "search"):
-        choices = {key: {"best": {}} | each for key, each in _named(search, "variants").items()}
-        new["search"] = _taken(search, "tries", "trials", "seconds") | {
-            "variants": {key: _taken(each, "best", "tries", "validation") for key, each in choices.items()}
+        unknown: Plain = {"tries": 0, "best": {}, "validation": 0.0, "scores": []}
+        choices = {
+            key: unknown | _taken(each, "best", "tries", "validation")
+            for key, each in _named(search, "variants").items()
         }
+        counts: Plain = {"tries": 0, "trials": 0, "seconds": 0.0}
+        new["search"] = counts | _taken(search, "tries", "trials", "seconds") | {"variants": choices}
     if best_of := _inside(old, "best_of"):
-        counts: Plain = {"variants": 0, "test_set": "", "expected_bias": 0.0}
+        counts = {"variants": 0, "test_set": "", "expected_bias": 0.0}
         new["best_of"] = counts | _taken(best_of, "variants", "expected_bias", test_set="set")
     return new
 

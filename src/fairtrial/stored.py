@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from fairtrial.disk import load_json, parse_json, write_text
 from fairtrial.errors import BadInput
 from fairtrial.finding import Finding
-from fairtrial.results.values import Rule
+from fairtrial.results.values import Rule, TaskSearch
 from fairtrial.typed import Count, Positive, WrongValue, structure, unstructure
 
 if TYPE_CHECKING:
@@ -372,26 +372,6 @@ class StoredPlan:
     calibration: Mapping[str, Mapping[str, Calibration]] = field(default_factory=dict)  # task -> variant
     looks: tuple[PastLook, ...] = ()  # verdicts that were given
     summary: PlanSummary | None = None
-
-
-@dataclass(frozen=True)
-class VariantSearch:
-    """What a search found for one variant, on validation."""
-
-    tries: Count
-    best: Settings
-    validation: float
-    scores: tuple[float | None, ...]  # of every try; None: it failed
-    rates: tuple[float, ...] = ()  # of a tuned learning rate; its scores are of a short training
-    whole: tuple[float | None, ...] = ()  # of the whole training, of the rates that it was tried for
-
-
-@dataclass(frozen=True)
-class TaskSearch:
-    tries: Count
-    trials: Count
-    seconds: float
-    variants: Mapping[str, VariantSearch]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fairtrial.description import Description, Result
+from fairtrial.typed import Count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -422,23 +423,23 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What a search chose for a variant, on validation."""
+class VariantSearch:
+    """What a search chose for one variant, on validation."""
 
+    tries: Count
     best: Mapping[str, object]
-    tries: int | None = None
-    validation: float | None = None
-    rates: tuple[float, ...] = ()  # learning rates that were tried
-    short: tuple[float | None, ...] = ()  # the validation score of each after a short training
-    whole: tuple[float | None, ...] = ()  # and after the whole training
+    validation: float
+    scores: tuple[float | None, ...]  # of every try; None: it failed
+    rates: tuple[float, ...] = ()  # of a tuned learning rate; its scores are of a short training
+    whole: tuple[float | None, ...] = ()  # of the whole training, of the rates that it was tried for
 
 
 @dataclass(frozen=True)
-class SearchSummary:
-    variants: Mapping[str, Choice]
-    tries: int | None = None
-    trials: int | None = None
-    seconds: float | None = None
+class TaskSearch:
+    tries: Count
+    trials: Count
+    seconds: float
+    variants: Mapping[str, VariantSearch]
 
 
 class SpeedupProblem(StrEnum):
@@ -548,7 +549,7 @@ class TaskVerdict:
     audits: Mapping[str, AuditSummary] = field(default_factory=dict)
     data_findings: tuple[DataFinding, ...] | None = None  # None: the data was not audited
     failures: tuple[Failure, ...] = ()
-    search: SearchSummary | None = None
+    search: TaskSearch | None = None
     best_of: BestOf | None = None
     speedups: tuple[Speedup, ...] = ()  # of language models, from their validation curves
 

@@ -509,7 +509,7 @@ def learning_rates(task: TaskVerdict) -> Table | None:
     rates = sorted({rate for each in choices.values() for rate in each.rates})
     rows = []
     for variant, choice in choices.items():
-        for title, scores in (("a quarter", choice.short), ("all", choice.whole)):
+        for title, scores in (("a quarter", choice.scores), ("all", choice.whole)):
             by_rate = dict(zip(choice.rates, scores, strict=True))
             rows.append(row(named(task, variant), title, *(plain_number(by_rate.get(rate), 1) for rate in rates)))
     columns = ("variant", "of the training", *(f"{rate:g}" for rate in rates))

@@ -23,7 +23,7 @@ from fairtrial.results.values import (
     Metric,
     Question,
     Score,
-    SearchSummary,
+    TaskSearch,
     TestReuse,
     TestSet,
     TrainingEnd,
@@ -168,7 +168,7 @@ class TaskOutcomes:
     test_reuse: Mapping[str, Mapping[str, TestReuse]] = field(default_factory=dict)  # variant -> test set
     failures: tuple[Failure, ...] = ()
     data_findings: tuple[DataFinding, ...] | None = None  # checks of the data that did not pass; None: not audited
-    search: SearchSummary | None = None
+    search: TaskSearch | None = None
 
     @property
     def vocabularies_differ(self) -> bool:

@@ -28,7 +28,7 @@ from fairtrial.results.values import (
     DataFinding,
     Failure,
     OwnCode,
-    SearchSummary,
+    TaskSearch,
     TestReuse,
     TrainingEnd,
     TrainingEndKind,
@@ -194,7 +194,7 @@ def passport_mark(plan: Plan, task: str, variant: str) -> str:
     return "-".join([fingerprint(plan.recipes[task][variant]), *plugins])
 
 
-def gather(plan: Plan, task: str, search: SearchSummary | None = None) -> TaskOutcomes:
+def gather(plan: Plan, task: str, search: TaskSearch | None = None) -> TaskOutcomes:
     """Records, baselines and audits of a task -> what the statistics are given."""
     records, baseline = plan.finished(task), plan.study.baseline
     failures = [

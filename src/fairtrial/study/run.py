@@ -51,7 +51,6 @@ from fairtrial.study.search import (
     run_search,
     search_again,
     search_seconds_left,
-    search_summary,
     tries_of,
     tuning_sentences,
 )
@@ -174,7 +173,7 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
 
 def judge(plan: Plan, rule: Rule, search: StoredSearch | None = None) -> tuple[Verdict, PastLook | None]:
     """The verdict, and how it is remembered; None where nothing could be claimed."""
-    chosen = {task: search_summary(own) for task, own in search.tasks.items()} if search else {}
+    chosen = search.tasks if search else {}
     tasks = {task: gather(plan, task, chosen.get(task)) for task in plan.recipes}
     now = look_of(plan, tasks, rule)
     verdict = judge_outcomes(plan, tasks, now)
