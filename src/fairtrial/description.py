@@ -46,7 +46,6 @@ class Table:
     note: str = ""
     text_columns: int = 1  # so many columns on the left hold text; the others hold numbers
     total: bool = False  # the last row is a sum
-    narrow: bool = False  # LaTeX: as wide as a column of the paper; a row of one cell is a heading over those below
 
     def without_empty_columns(self) -> Table:
         kept = [at for at in range(len(self.columns)) if any(row[at].stamped not in ("", MISSING) for row in self.rows)]

@@ -16,7 +16,6 @@ from fairtrial.description import Cell, Description, ShadedText, Table, row
 PROSE_WIDTH = 100
 REPR_WIDTH = 120
 UNLIMITED = 10_000  # columns
-LONG_WORD = 14  # letters: in LaTeX, a longer one may break
 LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -132,51 +131,31 @@ def markdown_escape(text: str) -> str:
 
 
 def as_latex(table: Table) -> list[str]:
-    """For `\\usepackage{booktabs}`, and tabularx where it is narrow; without a title only the tabular."""
+    """For `\\usepackage{booktabs}`, without a title only the tabular."""
     alignment = "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
     texts = [
         [latex_escape(name) for name in table.columns],
         *([latex_cell(each) for each in row] for row in table.rows),
     ]
-    if table.narrow:
-        texts = [narrow_cells(cells, len(table.columns)) for cells in texts]
     names, *rows = [f"  {' & '.join(cells)} \\\\" for cells in texts]
     if table.total:
         rows.insert(-1, r"\midrule")
-    ends = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
-    if table.narrow:
-        wrapping = r">{\raggedright\arraybackslash}X"
-        ends = rf"\begin{{tabularx}}{{\columnwidth}}{{@{{}}{wrapping}{alignment[1:]}@{{}}}}", r"\end{tabularx}"
-    lines = [ends[0], r"\toprule", names, r"\midrule", *rows, r"\bottomrule", ends[1]]
+    begin, end = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
+    lines = [begin, r"\toprule", names, r"\midrule", *rows, r"\bottomrule", end]
     if not table.title:
         return lines
-    small = [r"\footnotesize", r"\setlength{\tabcolsep}{3pt}"] * table.narrow
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *small, *lines]
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *lines]
     if table.note:
-        ragged = r"\raggedright" * table.narrow
-        lines.append(rf"\par\smallskip{ragged}\footnotesize {latex_escape(table.note)}")
+        lines.append(rf"\par\smallskip\footnotesize {latex_escape(table.note)}")
     return [*lines, r"\end{table}"]
 
 
-def narrow_cells(cells: list[str], columns: int) -> list[str]:
-    """The first is wrapped, a long word at any letter; one alone is a heading."""
-    if len(cells) == 1:
-        return [rf"\multicolumn{{{columns}}}{{@{{}}p{{\columnwidth}}@{{}}}}{{\raggedright {breakable(cells[0])}}}"]
-    return [breakable(cells[0]), *cells[1:]]
-
-
-def breakable(text: str) -> str:
-    """Escaped text in which a long word may break after a sign, or after so many letters."""
-    words = text.split(" ")
-    for at, word in enumerate(words):
-        pieces = re.findall(r"\\textbf\{\(|\\[a-z]+\{\}|\\.|\$.*?\$|.", word)
-        if len(pieces) > LONG_WORD:
-            words[at] = "".join(each + r"\allowbreak{}" * (number % 6 == 5) for number, each in enumerate(pieces))
-    return " ".join(words)
+SHORT = {"equivalent": "equiv.", "not comparable": "n/c"}  # verdicts
 
 
 def latex_cell(cell: Cell) -> str:
-    text = latex_formula(cell.text) if cell.kind == "formula" else latex_escape(cell.text)
+    text = SHORT.get(cell.text, cell.text) if cell.kind else cell.text
+    text = latex_formula(text) if cell.kind == "formula" else latex_escape(text)
     return text + (rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else "")
 
 
@@ -251,10 +230,8 @@ def to_markdown(description: Description, level: int = 1) -> str:
 
 def to_latex(description: Description) -> str:
     """The sentences as comments."""
-    parts = list(description.parts())
-    narrow = any(table.narrow for part in parts for table in part.tables)
-    lines = [f"% needs \\usepackage{{{'booktabs,tabularx' if narrow else 'booktabs'}}}"]
-    for part in parts:
+    lines = [r"% needs \usepackage{booktabs}"]
+    for part in description.parts():
         lines += [f"% {plain(text)}" for text in (part.title, *part.sentences) if text]
         lines += [line for table in part.tables for line in ("", *as_latex(table))]
     return "\n".join(lines)

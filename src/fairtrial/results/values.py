@@ -616,12 +616,11 @@ class Verdict(Result):
         """Whether every comparison that can be judged is decided, so that no further look is needed."""
         return all(comparison.decided for comparison in self.comparisons)
 
-    def describe(self, *, every: bool = False, narrow: bool = False) -> Description:
-        """Its sentences and tables. `every`: all tables, also contamination, test reuse, audits and search; `narrow`:
-        of each task one, which fits a column of a paper."""
+    def describe(self, *, every: bool = False) -> Description:
+        """Its sentences and tables. `every`: all tables, also contamination, test reuse, audits and search."""
         from fairtrial.results.verdict_tables import describe_verdict
 
-        return describe_verdict(self, every=every, narrow=narrow)
+        return describe_verdict(self, every=every)
 
     def rows(self) -> list[dict[str, object]]:
         from fairtrial.results.verdict_tables import comparison_numbers
@@ -647,14 +646,14 @@ class Verdict(Result):
         return self.render("markdown", every=every)
 
     def to_latex(self, *, every: bool = False) -> str:
-        """A table that fits a column of a paper; `every`: all tables."""
-        return self.render("latex", every=every, narrow=not every)
+        """The tables; `every`: all tables."""
+        return self.render("latex", every=every)
 
-    def render(self, to: str, *, every: bool = False, narrow: bool = False) -> str:
+    def render(self, to: str, *, every: bool = False) -> str:
         """As terminal, markdown, latex or csv."""
         from fairtrial.report.render import render
 
-        return render(self.describe(every=every, narrow=narrow), to)
+        return render(self.describe(every=every), to)
 
     def write_page(self, page: str | Path) -> Path:
         """Write it as a page to open in a browser."""
