@@ -109,7 +109,6 @@ class IntervalChart:
     rows: tuple[IntervalRow, ...]
     difference: bool = False  # from zero, which is marked
     margin: float | None = None  # smaller differences do not matter
-    seeds: tuple[int, ...] = ()  # whose dots are shown; empty: counted from 0
 
 
 @dataclass(frozen=True)

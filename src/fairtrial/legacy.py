@@ -34,7 +34,9 @@ def upgrade(kind: type, plain: Plain) -> Plain:
 
 def upgrade_plan(plain: Plain) -> Plain:
     """What described the plan stood beside what a later plan needs."""
-    calibration = renamed_rows(plain.get("calibration"))
+    calibration = per_key(
+        plain.get("calibration") or {}, lambda named: per_key(named, lambda own: without(own, "ledger"))
+    )
     summary = {name: plain[name] for name in SUMMARY if name in plain}
     own: Plain = {name: plain[name] for name in ("tasks", "variants", "seeds", "trials") if name in plain}
     tasks, variants, looks = (listed(plain.get(name)) for name in ("tasks", "variants", "looks"))
@@ -49,19 +51,8 @@ def listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def renamed_rows(calibration: object) -> object:
-    """Of each task and variant, the ledger is called rows; what has another shape is left for the reader."""
-    return per_key(calibration or {}, lambda by_variant: per_key(by_variant, ledger_as_rows))
-
-
 def per_key(fields: object, change: Callable[[object], object]) -> object:
     return {key: change(value) for key, value in fields.items()} if isinstance(fields, dict) else fields
-
-
-def ledger_as_rows(fields: object) -> object:
-    if not isinstance(fields, dict) or "ledger" not in fields:
-        return fields
-    return {"rows" if name == "ledger" else name: value for name, value in fields.items()}
 
 
 def without(fields: object, name: str) -> object:

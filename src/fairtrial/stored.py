@@ -294,7 +294,6 @@ class Calibration:
     unit_parameters: Count = 0  # of version 0.2
     flops_per_step: Count
     memory_mb: float = 0.0
-    rows: tuple[ParameterRow, ...] = ()
     mark: str = ""  # the recipe and the data that it was measured on
 
     @property
@@ -435,7 +434,6 @@ class FailedTrial:
 
 
 DataAudits = dict[str, DataAudit]  # by task
-ParameterRows = dict[str, dict[str, tuple[ParameterRow, ...]]]  # task -> variant
 
 
 def write_document(path: Path, value: object) -> None:
@@ -476,13 +474,6 @@ def read_document(path: Path, kind: type[T], hint: str = "", *, edited: bool = F
 def read_plain(path: Path, hint: str = "") -> dict[str, object]:
     """A document whose type is checked by its reader."""
     return read_document(path, dict[str, object], hint)
-
-
-def read_parameters(folder: Path, hint: str = "") -> ParameterRows:
-    """parameters.json, which was called ledger.json; empty where there is neither."""
-    paths = (folder / "parameters.json", folder / "ledger.json")
-    path = next((path for path in paths if path.exists()), None)
-    return {} if path is None else read_document(path, ParameterRows, hint)
 
 
 def to_line(value: object) -> str:

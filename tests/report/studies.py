@@ -44,7 +44,6 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
             place.parent.mkdir(parents=True)
             write_document(place, {"what": "fade", "code": "", "passed": False, "findings": [leak(task)]})
     write_document(folder / "plan.json", {"records": {}})
-    write_document(folder / "parameters.json", {task: {name: ledger() for name in variants} for task in tasks})
     return folder
 
 

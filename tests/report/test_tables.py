@@ -6,6 +6,8 @@ import copy
 import json
 import random
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -88,8 +88,6 @@ def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) 
     assert task["audits"]["again"] == {"level": "pass", "failed": [], "accepted": False, "own_code": []}
     assert task["test_reuse"]["learned"]["obama"]["reads"] == 6  # once for each seed
     assert "Kneser-Ney trigram" in task["baseline_scores"]
-    parameters = json.loads((folder / "parameters.json").read_text())
-    assert sum(row["count"] for row in parameters["lm"]["learned"]) == task["cost"]["learned"]["parameters"]
     assert "<html" in (folder / "report.html").read_text()
     assert study_from(tomllib.loads((folder / "study.toml").read_text())) == study
 
@@ -190,7 +188,7 @@ def test_a_folder_with_another_study_is_refused_and_left_alone(copied: tuple[Stu
 def test_a_killed_study_goes_on_to_the_same_verdict(same_twice: tuple[Study, Path], copied: tuple[Study, Path]) -> None:
     whole, folder = same_twice[1], copied[1]
     shutil.rmtree(folder / "trials" / "classify")
-    for name in ("verdict.json", "parameters.json", "report.html"):
+    for name in ("verdict.json", "report.html"):
         (folder / name).unlink()
     process, done = Forked("study", folder, "--json"), 0
     while done < 3:

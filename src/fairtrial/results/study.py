@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 from fairtrial.description import Description, Result
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.finding import Passport
 from fairtrial.recipe import PROBES
 from fairtrial.record import RESULT, Record
 from fairtrial.results.records import plan_lines
 from fairtrial.results.values import Verdict
 from fairtrial.stored import (
-    ParameterRows,
     PlanSummary,
     StoredPlan,
     TrialInfo,
     read_document,
-    read_parameters,
     read_plain,
     write_document,
 )
@@ -113,18 +110,6 @@ class StudyFiles:
     @cached_property
     def plan(self) -> StoredPlan:
         return self.read("plan.json", StoredPlan) or StoredPlan()
-
-    @cached_property
-    def parameters(self) -> ParameterRows:
-        if self.given is not None:
-            return {}
-        for name in ("parameters.json", "ledger.json"):
-            self.inside(name)  # no symlink
-        return read_parameters(self.folder, HINT)
-
-    def passport(self, task: str, variant: str) -> Passport | None:
-        """What the audit of one variant found; None where there was none."""
-        return self.read(f"passports/{task}/{variant}.json", Passport)
 
     @cached_property
     def study_text(self) -> str:

@@ -416,9 +416,3 @@ def failed_findings(audit: DataAudit | None) -> tuple[DataFinding, ...] | None:
         for each in audit.findings
         if each.severity != "pass"
     )
-
-
-def write_parameters(plan: Plan) -> None:
-    """The parameters of each variant, for the page."""
-    rows = {task: {name: own.rows for name, own in named.items()} for task, named in plan.calibration.items()}
-    plan.home.write("parameters.json", rows)

@@ -30,7 +30,6 @@ from fairtrial.study.artifacts import (
     keep_artifact,
     passport_jobs,
     trained_jobs,
-    write_parameters,
 )
 from fairtrial.study.design import METRIC, Study
 from fairtrial.study.folder import StudyFolder
@@ -116,7 +115,6 @@ def run_study(
             plan = replace(plan, settled={**dict.fromkeys(decided, seeds), **plan.settled})
             if verdict.clear:
                 break
-        write_parameters(plan)
         write_verdict(home.path / "verdict.json", verdict)  # it stands before the page is drawn
         from fairtrial.report.page import write_study_page
 
@@ -251,7 +249,6 @@ def judge_again(plan: Plan, rule: Rule, *, rebuild: bool = False) -> Verdict:
     plan = planned_again(plan)
     if rebuild:
         run_missing(plan, InProcess(), Options(), lambda event: None, lambda: False)
-        write_parameters(plan)
     return judge(plan, rule, search_again(plan) if plan.study.search else None)[0]
 
 
