@@ -275,14 +275,19 @@ def run_columns(table: Table, columns: Mapping[str, str], names: Mapping[str, st
     if "variant" in names or "variant" in columns:
         return {}
     free = [column for column in table.columns if column not in names.values() or column == names.get("run")]
-    for usual in (SYNONYMS["variant"], GROUPS, ("run", *SYNONYMS["run"][1:])):
-        fitting = [column for column in free if plain_name(column) in usual]
+    names_of_runs = [column for column in free if plain_name(column) in ("run", *SYNONYMS["run"][1:])]
+    of_variants = [
+        [column for column in free if plain_name(column) in usual] for usual in (SYNONYMS["variant"], GROUPS)
+    ]
+    for fitting in (*of_variants, names_of_runs[-1:]):
         varied = [column for column in fitting if distinct(table, column) > 1]
-        if len(varied) > 1 and "run" not in usual:
+        if len(varied) > 1:
             what = f"columns {', '.join(varied)} could all tell the variants apart"
             raise BadInput(what, choose("variant", varied[0]), path=table.source)
-        if chosen := varied[-1:] or fitting[:1]:
-            return {"variant": chosen[0]} | ({"run": ""} if chosen[0] == names.get("run") else {})
+        if varied:
+            return {"variant": varied[0]} | ({"run": ""} if varied[0] == names.get("run") else {})
+    if constant := [column for fitting in of_variants for column in fitting]:
+        return {"variant": constant[0]}
     raise missing(table, "variant")
 
 
