@@ -318,7 +318,6 @@ class PlanSummary:
     final_seconds: float = 0.0
     memory_mb: float = 0.0
     comparisons: Mapping[str, Count]
-    vocabularies_differ: tuple[str, ...] = ()  # tasks
     smallest_detectable: Mapping[str, str]  # of each task; empty where it is not known
     training: tuple[str, ...] = ()
     search_tries: Count = 0

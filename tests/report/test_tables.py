@@ -122,13 +122,12 @@ SMALL = Table(
     "Parameters",
     ("component", "formula", "count"),
     (
-        row(Cell("attention", "failed leak audit"), Cell("4 × (64 × 64), no bias", kind="formula"), 1_638_400),
+        row(Cell("attention", "failed leak audit"), "4 × (64 × 64), no bias", 1_638_400),
         row("位置 <b>", "", 12),
         row("total", "", 1_638_412),
     ),
     note="A note.",
     text_columns=2,
-    total=True,
 )
 
 
@@ -139,7 +138,6 @@ def test_a_table_is_aligned_on_the_terminal() -> None:
         "  ----------------------------------------------------------------",
         "  attention [failed leak audit]  4 × (64 × 64), no bias  1,638,400",
         "  位置 <b>                                                      12",
-        "  ----------------------------------------------------------------",
         "  total                                                  1,638,412",
         "  A note.",
     ]
@@ -169,13 +167,12 @@ def test_the_other_formats_hold_the_same_cells() -> None:
     assert as_markdown(SMALL)[4:] == [
         "| attention **(failed leak audit)** | 4 × (64 × 64), no bias | 1,638,400 |",
         "| 位置 \\<b\\> |  | 12 |",
-        "| **total** |  | **1,638,412** |",
+        "| total |  | 1,638,412 |",
         "",
         "A note.",
     ]
     latex = "\n".join(as_latex(SMALL))
-    assert r"attention \textbf{(failed leak audit)} & $4 \times (64 \times 64)$, no bias & 1,638,400 \\" in latex
-    assert latex.count(r"\midrule") == 2
+    assert r"attention \textbf{(failed leak audit)} & 4 $\times$ (64 $\times$ 64), no bias & 1,638,400 \\" in latex
     assert r"\caption" not in "".join(as_latex(replace(SMALL, title="")))
 
 

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 
-from fairtrial.description import Cell, Description, ShadedText, Table, row
+from fairtrial.description import Cell, Description, ShadedText, Table
 
 PROSE_WIDTH = 100
 REPR_WIDTH = 120
@@ -92,13 +92,12 @@ def as_text(table: Table, width: int | None = None) -> list[str]:
     from rich.text import Text
 
     rule = Box("    \n    \n ---\n    \n    \n ---\n    \n    \n", ascii=True)
-    grid = RichTable(box=rule, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), show_footer=table.total)
-    body, total = (table.rows[:-1], table.rows[-1]) if table.total else (table.rows, row(*[""] * len(table.columns)))
+    grid = RichTable(box=rule, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     width = width or terminal_width()
-    for at, (name, cell, wide) in enumerate(zip(table.columns, total, column_widths(table, width - 2), strict=True)):
-        header, footer, numeric = Text(plain(name)), Text(plain(cell.stamped)), at >= table.text_columns
-        grid.add_column(header, footer, justify="right" if numeric else "left", overflow="fold", width=wide)
-    for cells in body:
+    for at, (name, wide) in enumerate(zip(table.columns, column_widths(table, width - 2), strict=True)):
+        numeric = at >= table.text_columns
+        grid.add_column(Text(plain(name)), justify="right" if numeric else "left", overflow="fold", width=wide)
+    for cells in table.rows:
         grid.add_row(*(Text(plain(cell.stamped)) for cell in cells))
     file = io.StringIO()
     # in a notebook, rich would show the table itself
@@ -111,8 +110,6 @@ def as_text(table: Table, width: int | None = None) -> list[str]:
 
 def as_markdown(table: Table) -> list[str]:
     rows = [[markdown_cell(cell) for cell in cells] for cells in table.rows]
-    if table.total:
-        rows[-1] = [f"**{text}**" if text else "" for text in rows[-1]]
     names = [markdown_escape(name) for name in table.columns]
     rule = ["---" if at < table.text_columns else "---:" for at in range(len(names))]
     title = [f"**{markdown_escape(table.title)}**", ""] if table.title else []
@@ -138,8 +135,6 @@ def as_latex(table: Table) -> list[str]:
         *([latex_cell(each) for each in row] for row in table.rows),
     ]
     names, *rows = [f"  {' & '.join(cells)} \\\\" for cells in texts]
-    if table.total:
-        rows.insert(-1, r"\midrule")
     begin, end = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
     lines = [begin, r"\toprule", names, r"\midrule", *rows, r"\bottomrule", end]
     if not table.title:
@@ -155,17 +150,7 @@ SHORT = {"equivalent": "equiv.", "not comparable": "n/c"}  # verdicts
 
 def latex_cell(cell: Cell) -> str:
     text = SHORT.get(cell.text, cell.text) if cell.kind else cell.text
-    text = latex_formula(text) if cell.kind == "formula" else latex_escape(text)
-    return text + (rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else "")
-
-
-def latex_formula(formula: str) -> str:
-    """`4 × (64 + 1), no bias`: arithmetic in math mode, words as text."""
-    if not formula[:1].isdigit():
-        return latex_escape(formula)
-    arithmetic, comma, words = formula.partition(", ")
-    typeset = arithmetic.replace("×", r"\times").replace(",", "{,}")
-    return f"${typeset}$" + (f", {latex_escape(words)}" if comma else "")
+    return latex_escape(text) + (rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else "")
 
 
 def latex_escape(text: str) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from fairtrial.engines import Engine, InProcess, JobResult, Stop
 from fairtrial.errors import Interrupted
 from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
-from fairtrial.formatting import vocabulary_of
 from fairtrial.progress import status
 from fairtrial.recipe import PROBES
 from fairtrial.results.sentences import earlier_words
@@ -132,9 +131,7 @@ def plan_study(
     if options.rule == Rule.UNTIL_CLEAR:
         study = study.with_seeds(LOOKS[0].seeds)
     plan = make_plan(study, home)
-    every = plan.eval_sets.values()
-    few = [why for sets in every for name in sets.items if (why := sets.too_few(name))]
-    for note in dict.fromkeys([*(note for sets in every for note in sets.notes), *few]):
+    for note in dict.fromkeys(note for sets in plan.eval_sets.values() for note in sets.notes):
         on_event(StudyNotice(note))
     plan = plan.with_recipes(earlier_choice(plan))
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
@@ -268,27 +265,17 @@ def own_weights_sentences(plan: Plan) -> list[Sentence]:
 
 
 def training_sentences(plan: Plan) -> list[Sentence]:
-    """Steps and epochs of each variant, where variants differ in batches or duration: of finished trials (some may stop
-    early), else as planned."""
+    """Steps and epochs of each variant, where variants differ in batches or duration."""
     sentences = []
     for task, measured in plan.calibration.items():
-        told, asked = [], set()
+        told = {}
         for name, own in measured.items():
-            training = plan.recipes[task][name].training
-            asked.add((training.batch, own.steps, own.steps_per_epoch))
-            results = (record.result for record in plan.finished(task)[name].values())
-            trials = [(each.steps, each.steps_per_epoch) for each in results] or [(own.steps, own.steps_per_epoch)]
-            steps = span([count for count, _ in trials], ",")
-            epochs = span([count / per_epoch for count, per_epoch in trials], ".1f")
-            told.append(f"{name} {steps} steps of {training.batch} rows ({epochs} epochs)")
-        if len(asked) > 1:
-            sentences.append(Sentence(f"Training differs: {', '.join(told)}.", task))
+            rows, epochs = plan.recipes[task][name].training.batch, own.steps / own.steps_per_epoch
+            told[name] = f"{own.steps:,} steps of {rows} rows ({epochs:.1f} epochs)"
+        if len(set(told.values())) > 1:
+            text = ", ".join(f"{name} {each}" for name, each in told.items())
+            sentences.append(Sentence(f"Training differs: {text}.", task))
     return sentences
-
-
-def span(values: Sequence[float], form: str) -> str:
-    low, high = format(min(values), form), format(max(values), form)
-    return low if low == high else f"{low} to {high}"
 
 
 def data_sentences(verdict: TaskVerdict) -> list[str]:
@@ -334,9 +321,6 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
         final_seconds=round(seeds * final / engine.width * share_left, 1),
         memory_mb=max((own.memory_mb for own in measured), default=0.0),
         comparisons=dict.fromkeys(plan.eval_sets, family),
-        vocabularies_differ=tuple(
-            task for task, recipes in plan.recipes.items() if len(set(map(vocabulary_of, recipes.values()))) > 1
-        ),
         smallest_detectable={
             task: ""
             if open_ended
