@@ -37,7 +37,7 @@ def test_an_option_may_take_several_words() -> None:
         (["--variants", "rope", "rope"], "given twice"),
         (["--task", "clasify"], "did you mean 'classify'"),
         (["--engine", "core"], "did you mean 'cores'"),
-        (["--gpus", "0.5"], "--gpus is for a Ray cluster"),
+        (["--address", "auto"], "--address is for a Ray cluster"),
         (["--address", "auto"], "add --engine ray"),
         (["--budget", "soon"], "is not a time"),
         (["--until-clear", "--seeds", "7"], "takes no --seeds"),

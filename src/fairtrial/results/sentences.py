@@ -28,7 +28,7 @@ from fairtrial.results.values import (
 )
 
 if TYPE_CHECKING:
-    from fairtrial.stored import PastLook
+    pass
 
 FEW_ITEMS = 30  # below this, an interval is rough
 ALIKE = 3.0  # from so many neighbours that count as one, it is told
@@ -330,21 +330,6 @@ def _judged_before(comparisons: Sequence[Comparison]) -> str:
     return f"{head} So far, against {comparisons[0].baseline}: {'; '.join(told)}. What to do: {advice}"
 
 
-def earlier_words(past: PastLook, now: PastLook) -> str:
-    """What an earlier verdict was on, as far as it differs."""
-    variants, before = ({name for own in look.seeds.values() for name in own} for look in (now, past))
-    most = [max((count for own in look.seeds.values() for count in own.values()), default=0) for look in (past, now)]
-    differences = [
-        (most[0] != most[1], f"with {counted(most[0], 'seed')}"),
-        (before != variants, f"with the variants {listed(sorted(before))}" if before else ""),
-        (past.baseline not in ("", now.baseline), f"against {past.baseline}"),
-        (past.outcomes != "" and past.margins != now.margins, "with another margin"),
-        (past.outcomes != "" and past.endpoint != now.endpoint, "with another endpoint"),
-    ]
-    told = [text for differs, text in differences if differs]
-    return f"this study was judged before, {listed(told or ['on other outcomes or by another rule'])}"
-
-
 def unlearned_sentences(verdict: TaskVerdict) -> list[str]:
     """Which seeds learned nothing: one sentence for each variant and way."""
     places: defaultdict[tuple[str, UnlearnedKind, str], list[str]] = defaultdict(list)
@@ -457,9 +442,10 @@ def baseline_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
         for (kind, side), variants in by_kind.items():
             places[kind, side, strongest, tuple(variants)].append(name)
     losses, wins = list[str](), list[str]()
-    for (kind, side, strongest, variants), sets in places.items():
-        verb = VERBS[kind, side][len(variants) > 1]
-        who = "All variants" if len(variants) == len(verdict.scores) > 1 else listed(variants)
+    order = list(VERBS)
+    for (kind, side, strongest, names), sets in sorted(places.items(), key=lambda each: order.index(each[0][:2])):
+        verb = VERBS[kind, side][len(names) > 1]
+        who = "All variants" if len(names) == len(verdict.scores) > 1 else listed(names)
         line = f"{who} {verb} {strongest}, which needs no network, on {listed(sets)}."
         (wins if side > 0 else losses).append(line)
     return losses, wins

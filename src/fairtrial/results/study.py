@@ -28,8 +28,6 @@ from fairtrial.stored import (
 from fairtrial.typed import WrongValue, structure, unstructure
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from fairtrial.results.outcomes import Outcomes
     from fairtrial.run import Run
 
@@ -251,12 +249,6 @@ class Study(Result):
     def rows(self) -> list[dict[str, object]]:
         return self.verdict.rows()
 
-    def __repr__(self) -> str:
-        return "\n".join(self._without_verdict()) or repr(self.verdict)
-
-    def _repr_html_(self) -> str:
-        return super()._repr_html_() if self._without_verdict() else self.verdict._repr_html_()
-
     def _without_verdict(self) -> list[str]:
         if self.plan is not None and self.planned:
             return plan_lines(self.plan)
@@ -265,18 +257,6 @@ class Study(Result):
         except FairtrialError as error:
             return [error.what, *([error.hint] if error.hint else [])]
         return []
-
-    def plot(self) -> Figure:
-        """Every difference with its 95% interval."""
-        return self.verdict.plot()
-
-    def to_markdown(self, *, every: bool = False) -> str:
-        """As its verdict does."""
-        return self.verdict.to_markdown(every=every)
-
-    def to_latex(self, *, every: bool = False) -> str:
-        """As its verdict does."""
-        return self.verdict.to_latex(every=every)
 
     @property
     def planned(self) -> bool:

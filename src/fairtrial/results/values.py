@@ -54,7 +54,6 @@ class ReasonCode(StrEnum):
     DIFFERENT_TOKENS = "different_tokens"
     DIFFERENT_TEXTS = "different_texts"
     DIFFERENT_VOCABULARIES = "different_vocabularies"
-    UNSOUND_DATA = "unsound_data"
     FAILED_AUDIT = "failed_audit"
     NOT_AUDITED = "not_audited"
     NEITHER_LEARNED = "neither_learned"
@@ -640,14 +639,6 @@ class Verdict(Result):
     def to_text(self, *, every: bool = False) -> str:
         """Sentences and tables. `every`: all tables, also contamination, test reuse, audits and search."""
         return self.render("terminal", every=every)
-
-    def to_markdown(self, *, every: bool = False) -> str:
-        """The same as Markdown."""
-        return self.render("markdown", every=every)
-
-    def to_latex(self, *, every: bool = False) -> str:
-        """The tables; `every`: all tables."""
-        return self.render("latex", every=every)
 
     def render(self, to: str, *, every: bool = False) -> str:
         """As terminal, markdown, latex or csv."""

@@ -13,7 +13,6 @@ from fairtrial.errors import Interrupted
 from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
 from fairtrial.progress import status
 from fairtrial.recipe import PROBES
-from fairtrial.results.sentences import earlier_words
 from fairtrial.results.study import write_verdict
 from fairtrial.results.values import AuditLevel, Rule, Sentence, TaskVerdict, Verdict
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS
@@ -53,6 +52,8 @@ from fairtrial.study.search import (
     tuning_sentences,
 )
 from fairtrial.study.tables import load_study, study_from
+
+JUDGED_BEFORE = "this study was judged before, on other data or with another question"
 
 
 @dataclass(frozen=True)
@@ -201,8 +202,7 @@ def judge_outcomes(plan: Plan, tasks: Mapping[str, TaskOutcomes], now: PastLook)
     if now.rule == Rule.OPEN_ENDED:
         family = len(now.compared.union(*(past.compared for past in plan.looks)))
         return judge_study(plan.study.name, tasks, open_ended=True, family=family)
-    earlier = uncorrected(plan.looks, now)
-    text = earlier_words(earlier, now) if earlier else ""
+    text = JUDGED_BEFORE if uncorrected(plan.looks, now) else ""
     if now.rule == Rule.FIXED:
         return judge_study(plan.study.name, tasks, earlier=text)
     *before, look = [look for look in LOOKS if look.seeds <= len(plan.study.seeds)]

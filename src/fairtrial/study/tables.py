@@ -354,19 +354,20 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
-    others = {key: 0 for key in table if key not in fields and key != "untuned"}  # the last is of version 0.2
-    check_known(others, ("tune", "seeds"), "[search]")
+    check_known(table, (*fields, "tune", "seeds", "untuned"), "[search]")  # the last is of version 0.2
+    values: dict[str, list[object]] = {}
     tune = typed(table, "tune", bool, False)
     if tune == bool(fields):
         hint = 'tune = true, or "training.learning_rate" = [1e-3, 3e-4]'
         raise BadInput("[search] needs fields, or tune = true: one of them", hint)
     for name, value in fields.items():
-        if not (isinstance(value, list) and value):
+        if not isinstance(value, list) or not value:
             raise BadInput(f"search: {name} = {value!r} has no values to try", "give a list of values")
         if name.startswith("data.") or (name.startswith("tokens.") and "lm" in tasks):
             raise BadInput(f"search: {name} changes what is scored, so nothing would be comparable")
+        values[name] = value
     seeds = seeds_from(table.get("seeds", [1000]), "search.seeds")
-    return Search(tune=tune, fields=fields, seeds=seeds)
+    return Search(tune=tune, fields=values, seeds=seeds)
 
 
 def with_tuning(study: Study, tune: bool | None, budget: bool) -> Study:
