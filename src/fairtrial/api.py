@@ -93,8 +93,6 @@ class StudyOptions:
         engine: here (this process), cores (this machine) or ray (a cluster).
         jobs: Trials at a time. Default: the number of cores.
         address: Address of a Ray cluster, 'auto' for a running one. Default: a new one.
-        cpus: Ray: cores of each trial. Default: 1.
-        gpus: Ray: GPUs of each trial; 0.25: four share one. Default: 1 to train on GPUs.
 
     >>> ft.study(finished.folder, options=ft.StudyOptions(engine="here"), quiet=True).planned
     False
@@ -109,8 +107,6 @@ class StudyOptions:
     engine: str = "cores"
     jobs: int | None = None
     address: str | None = None
-    cpus: float | None = None
-    gpus: float | None = None
     on_event: OnStudyEvent | None = None  # gets every event instead of a progress bar
     stop: Stop | None = None  # asked now and then; Ctrl-C where it is None
 
@@ -369,8 +365,6 @@ def study(
 
     check_range("seeds", seeds, 1)
     check_range("jobs", options.jobs, 1)
-    check_range("cpus", options.cpus, 0.01)
-    check_range("gpus", options.gpus, 0)
     if isinstance(variants, str | Path):
         variants, source = None, variants
     table, folder = read_study_table(None if source is None else str(source)), None
@@ -424,9 +418,7 @@ def study(
     quiet = quiet or options.on_event is not None
     with progress_bar(quiet) as bar, stopping(options.stop) as asked:
         tell = options.on_event or StudyProgress(bar).show
-        engine = open_engine(
-            options.engine, options.jobs, address=options.address, cpus=options.cpus, gpus=options.gpus
-        )
+        engine = open_engine(options.engine, options.jobs, address=options.address)
         try:
             judged = run_study(chosen, target, engine, how, listen, asked)
         except Interrupted as error:
@@ -455,9 +447,8 @@ def verdict(
 
     Results are a table of single test items (CSV, JSON lines, Parquet) with the columns item, variant and value, and
     optionally seed (of training), metric, test, group, weight, higher_is_better, label and prediction; a table of runs
-    (variant, seed and a score, or a step and a score), also as W&B, trackio and MLflow export it; or logs of
-    lm-evaluation-harness. Without seeds the verdict on items is about these checkpoints only; without items it is about
-    this test set only.
+    (variant, seed and a score, or a step and a score), also as W&B, trackio and MLflow export it.
+    Without seeds the verdict on items is about these checkpoints only; without items it is about this test set only.
 
     Args:
         results (STUDY|RESULTS...): The folder of a study; or files of results, or a pattern:

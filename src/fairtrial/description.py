@@ -21,7 +21,7 @@ MISSING = "–"
 class Cell:
     text: str
     stamp: str = ""  # shown beside the text in every format: a failed leak audit
-    kind: str = ""  # a verdict, which pages colour; "formula" is typeset in LaTeX
+    kind: str = ""  # a verdict, which pages colour
     number: int | float | None = None  # for CSV, where the text is a rounded or grouped number
 
     @property
@@ -45,8 +45,6 @@ class Table:
     rows: tuple[Row, ...]
     note: str = ""
     text_columns: int = 1  # so many columns on the left hold text; the others hold numbers
-    total: bool = False  # the last row is a sum
-    narrow: bool = False  # LaTeX: as wide as a column of the paper; a row of one cell is a heading over those below
 
     def without_empty_columns(self) -> Table:
         kept = [at for at in range(len(self.columns)) if any(row[at].stamped not in ("", MISSING) for row in self.rows)]
@@ -110,7 +108,6 @@ class IntervalChart:
     rows: tuple[IntervalRow, ...]
     difference: bool = False  # from zero, which is marked
     margin: float | None = None  # smaller differences do not matter
-    seeds: tuple[int, ...] = ()  # whose dots are shown; empty: counted from 0
 
 
 @dataclass(frozen=True)

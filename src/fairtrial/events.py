@@ -252,7 +252,6 @@ class JobDone(JobEvent):
     kind: ClassVar[str] = "done"
     seconds: float
     scores: dict[str, float] | None = None  # of a trial: accuracy or perplexity by test set
-    bits_per_byte: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)

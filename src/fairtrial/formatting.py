@@ -143,11 +143,6 @@ def bracket(interval: Sequence[float] | None, form: str = ".1f") -> str:
     return "" if interval is None else f" [{interval[0]:{form}}, {interval[1]:{form}}]"
 
 
-def percent_change(ratio: float | None) -> str:
-    """`+2.5%` of a ratio of 1.025"""
-    return MISSING if ratio is None else f"{100 * (ratio - 1):+.1f}%"
-
-
 def number_text(value: float | None, form: str = ".1f") -> str:
     return MISSING if value is None else f"{value:{form}}"
 

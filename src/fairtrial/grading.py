@@ -18,9 +18,9 @@ import numpy as np
 from scipy.special import pdtr
 
 from fairtrial.data.tables import bare, entries, is_folder, suffix_of
-from fairtrial.description import MISSING, Cell, Description, IntervalChart, IntervalRow, Result, Table, row
+from fairtrial.description import MISSING, Cell, Description, Result, Table, row
 from fairtrial.disk import disk_errors, write_text
-from fairtrial.errors import BadInput, is_out_of_memory, message_of
+from fairtrial.errors import BadInput, message_of
 from fairtrial.events import Stepped
 from fairtrial.formatting import probability
 from fairtrial.record import Record, list_records
@@ -30,7 +30,7 @@ from fairtrial.results.judge import Asked, final_scores, judge_results
 from fairtrial.results.readers import TABLES, Reading, Results, check_columns, inside_of, read_files
 from fairtrial.results.sentences import counted, listed
 from fairtrial.results.values import Comparison, Verdict, VerdictKind
-from fairtrial.results.verdict_tables import difference_text, score_text, verdict_cell
+from fairtrial.results.verdict_tables import comparison_chart, difference_text, score_text, verdict_cell
 from fairtrial.statistics.crossed import Array
 
 BASELINE = "baseline"
@@ -51,7 +51,7 @@ class Trace:
     kind: str
     about: str  # runs of other items, steps or shapes are not compared
     values: Array
-    made: str = ""  # of a record: recipe, seed and code, from which equal bits follow
+    trained: bool = False  # of a record: those of one seed begin with the same weights and see the same batches
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ class Grade:
     name: str
     verdict: Verdict | None = None
     problem: str = ""
-    changes: str = ""  # of a record: where its recipe differs from the baseline's
     verified: tuple[Checked, ...] = ()
     copies: tuple[str, ...] = ()
 
@@ -91,7 +90,6 @@ class Grade:
     def describe(self) -> Description:
         """Its feedback, without a word about others."""
         sentences = [f"The submission could not be judged: {self.problem}"] if self.problem else []
-        sentences += [f"Changed from the baseline: {self.changes}."] if self.changes else []
         for each in self.verified:
             sentences.append(f"{each.folder.name} was trained again: {each.state}. {each.reason}")
         told = self.verdict.describe() if self.verdict else Description()
@@ -126,54 +124,34 @@ class Grades(Result):
         sentences = [f"{counted(len(self.grades), 'submission')} compared with {self.baseline}: {', '.join(told)}."]
         sentences.append("Each submission is judged by itself: verdicts are not corrected for the size of the class.")
         rows = [cells for grade in self.grades for cells in self._rows(grade)]
-        scores = ("submission", "test set", "verdict", "score", "difference", "p", "seeds", "items", "points")
-        tables = [Table("", scores, tuple(rows), text_columns=3)]
+        columns = ("submission", "test set", "verdict", "score", "difference", "p", "seeds", "items", "points")
+        tables = [Table("", (*columns, "trained again"), tuple(rows), text_columns=3).without_empty_columns()]
         seen = [row(each.name, "; ".join([each.problem] * bool(each.problem) + [*each.copies])) for each in self.grades]
         kept = tuple(cells for cells in seen if cells[1].text)
-        tables.append(Table("To look at yourself", ("submission", "what was found"), kept, text_columns=2))
-        ours = [each for each in self.grades if each.changes or each.state]
-        about = [row(each.name, state_cell(each.state or MISSING), each.changes) for each in ours]
-        columns = ("submission", "trained again", "changed from the baseline")
-        tables.append(Table("Records", columns, tuple(about), text_columns=3))
-        shown = [table for table in tables if table.rows]
-        differences = Description(title="Differences", charts=self._charts())
-        return Description(
-            (*sentences, *self.notes), shown, "Grades", sections=[differences] * bool(differences.charts)
-        )
+        tables += [Table("To look at yourself", ("submission", "what was found"), kept, text_columns=2)] * bool(kept)
+        compared = [each for grade in self.grades for each in grade.comparisons]
+        charts = [
+            comparison_chart([each for each in compared if each.metric == metric], f"difference from {self.baseline}")
+            for metric in dict.fromkeys(each.metric for each in compared)
+        ]
+        return Description((*sentences, *self.notes), tables, "Grades", charts)
 
     def _rows(self, grade: Grade) -> Iterator[tuple[Cell, ...]]:
         points = Cell(f"{grade.points(self.scheme):g}", number=grade.points(self.scheme))
+        again = state_cell(grade.state or MISSING)
         if not grade.comparisons:
-            yield row(grade.name, MISSING, Cell("not judged", kind="not_comparable"), *[MISSING] * 5, points)
+            yield row(grade.name, MISSING, Cell("not judged", kind="not_comparable"), *[MISSING] * 5, points, again)
         for each in grade.comparisons:
             task = next(task for task in grade.verdict.tasks.values() if each in task.comparisons)  # type: ignore[union-attr]
             own = task.scores.get(each.variant, {}).get(each.test_set, {}).get(each.subset)
             score = MISSING if own is None else score_text(own.mean, own.items > 0)
             told = score, difference_text(each), probability(each.p_adjusted), each.seeds, each.items or MISSING
-            yield row(grade.name, each.test_set, verdict_cell(each), *told, points)
-
-    def _charts(self) -> list[IntervalChart]:
-        charts = []
-        compared = [each for grade in self.grades for each in grade.comparisons]
-        for metric in dict.fromkeys(each.metric for each in compared):
-            own = [each for each in compared if each.metric == metric]
-            several = len({each.test_set for each in own}) > 1
-            rows = tuple(
-                IntervalRow(
-                    each.variant + f", {each.test_set}" * several,
-                    *(each.shown.estimate, each.shown.low, each.shown.high),
-                    kind=each.verdict.value,
-                )
-                for each in own
-            )
-            title = f"difference from {self.baseline}, with 95% intervals"
-            charts.append(IntervalChart(title, metric.difference_unit, rows, True, metric.shown(own[0].margin)))
-        return charts
+            yield row(grade.name, each.test_set, verdict_cell(each), *told, points, again)
 
     def rows(self) -> list[dict[str, object]]:
         return [
             {"submission": grade.name, **values, "points": grade.points(self.scheme), "verified": grade.state}
-            | {"changes": grade.changes, "copies": "; ".join(grade.copies), "problem": grade.problem}
+            | {"copies": "; ".join(grade.copies), "problem": grade.problem}
             for grade in self.grades
             for values in (grade.verdict.rows() if grade.verdict else [{}])
         ]
@@ -235,13 +213,9 @@ class Grading:
                 own = self.read(path, name, [*base.records.values()])
                 traces += own.traces
                 records[name] = [*own.records.values()]
-                changes = differing(own.records, base.records) if base.records else ""
-                grades.append(Grade(name, judge(name, own), changes=changes))
+                grades.append(Grade(name, judge(name, own)))
             except Exception as error:  # whatever a student hands in, the others are graded
-                if is_out_of_memory(error):
-                    problem = "there is not enough memory to read it"
-                else:
-                    problem = error.what if isinstance(error, BadInput) else f"cannot be read ({message_of(error)})"
+                problem = error.what if isinstance(error, BadInput) else f"cannot be read ({message_of(error)})"
                 grades.append(Grade(name, problem=" ".join(problem.split())))
         found, proven = copies(traces), self.verified(records, count, on_status)
         grades = [
@@ -398,19 +372,6 @@ def chosen_records(found: Sequence[tuple[Record, str]], base: Sequence[Record]) 
     return {record.trial.seed: record for record in records}
 
 
-def differing(ours: Mapping[int, Record], theirs: Mapping[int, Record]) -> str:
-    """Fields of the recipe, without those that only name it or say where the data are."""
-    from fairtrial.recipe import to_table
-    from fairtrial.report.page import flat
-
-    (one, other), skipped = (
-        (flat(to_table(next(iter(each.values())).recipe)) for each in (ours, theirs)),
-        ("name", "data.source"),
-    )
-    changed = [name for name in {**other, **one} if one.get(name) != other.get(name) and name not in skipped]
-    return "; ".join(f"{name} = {one.get(name, 'absent')}" for name in changed)
-
-
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
     """One row for each submission and test set. What a student wrote is never a formula of a spreadsheet."""
     file = StringIO()
@@ -428,18 +389,18 @@ def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
 def record_traces(owner: str, record: Record) -> Iterator[Trace]:
     from safetensors.numpy import load
 
-    trial = record.trial
-    made = f"{trial.recipe} {trial.seed} {trial.code} {sorted(trial.plugins.items())}"
     arrays = record.outcomes()
     for name in sorted(arrays):
         if name.endswith(("/log_p", "/nll")):
-            yield Trace(owner, "outcomes", f"{name} {arrays[name].shape}", arrays[name].astype(float).ravel(), made)
+            yield Trace(
+                owner, "outcomes", f"{name} {arrays[name].shape}", arrays[name].astype(float).ravel(), trained=True
+            )
     losses = np.array([event.loss for event in record.events() if isinstance(event, Stepped)])
-    yield Trace(owner, "curves", str(len(losses)), losses, made)
+    yield Trace(owner, "curves", str(len(losses)), losses, trained=True)
     tensors = load(record.weights())
     flat = np.concatenate([tensors[name].astype(float).ravel() for name in sorted(tensors)])
     about = str([(name, tensors[name].shape) for name in sorted(tensors)])
-    yield Trace(owner, "weights", about, flat[:: max(1, len(flat) // SAMPLED)], made)
+    yield Trace(owner, "weights", about, flat[:: max(1, len(flat) // SAMPLED)], trained=True)
 
 
 def table_traces(owner: str, results: Results) -> Iterator[Trace]:
@@ -475,8 +436,7 @@ def copies(traces: Sequence[Trace]) -> dict[str, list[str]]:
     for (kind, _), runs in groups.items():
         for one, other, word in alike(kind, runs):
             pair = (one.owner, other.owner) if one.owner <= other.owner else (other.owner, one.owner)
-            expected = word == "identical" and one.made != "" and one.made == other.made
-            shared[pair].setdefault(kind, word + ", as recipe, seed and code are the same" * expected)
+            shared[pair].setdefault(kind, word)
     told = defaultdict[str, list[str]](list)
     for (one_name, other_name), kinds in shared.items():
         by_word = {word: [kind for kind in kinds if kinds[kind] == word] for word in dict.fromkeys(kinds.values())}
@@ -503,7 +463,7 @@ def alike(kind: str, runs: Sequence[Trace]) -> Iterator[tuple[Trace, Trace, str]
     own = np.array([runs[one].owner == runs[other].owner == BASELINE for one, other in pairs])
     usual = float(np.median(distance[own] if own.any() else distance))
     size, count = float(np.abs(values).mean()), values.shape[1]
-    near = 0.0 if runs[0].made else NEAR  # records of one seed begin with the same weights and see the same batches
+    near = 0.0 if runs[0].trained else NEAR
     binary = kind == "outcomes" and bool(np.isin(values, (0.0, 1.0)).all())
     for (one, other), gap in zip(pairs, distance.tolist(), strict=True):
         if ((runs[one].owner == BASELINE) and (runs[other].owner == BASELINE)) or values[one].std() == 0:

@@ -34,7 +34,9 @@ def upgrade(kind: type, plain: Plain) -> Plain:
 
 def upgrade_plan(plain: Plain) -> Plain:
     """What described the plan stood beside what a later plan needs."""
-    calibration = renamed_rows(plain.get("calibration"))
+    calibration = per_key(
+        plain.get("calibration") or {}, lambda named: per_key(named, lambda own: without(own, "ledger"))
+    )
     summary = {name: plain[name] for name in SUMMARY if name in plain}
     own: Plain = {name: plain[name] for name in ("tasks", "variants", "seeds", "trials") if name in plain}
     tasks, variants, looks = (listed(plain.get(name)) for name in ("tasks", "variants", "looks"))
@@ -49,19 +51,8 @@ def listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def renamed_rows(calibration: object) -> object:
-    """Of each task and variant, the ledger is called rows; what has another shape is left for the reader."""
-    return per_key(calibration or {}, lambda by_variant: per_key(by_variant, ledger_as_rows))
-
-
 def per_key(fields: object, change: Callable[[object], object]) -> object:
     return {key: change(value) for key, value in fields.items()} if isinstance(fields, dict) else fields
-
-
-def ledger_as_rows(fields: object) -> object:
-    if not isinstance(fields, dict) or "ledger" not in fields:
-        return fields
-    return {"rows" if name == "ledger" else name: value for name, value in fields.items()}
 
 
 def without(fields: object, name: str) -> object:
@@ -208,15 +199,15 @@ def _task(old: Plain, name: str, baseline: object) -> Plain:
             if each.get("verdict") in ("RED", "AMBER")
         ]
     if search := _inside(old, "search"):
-        choices = {key: {"best": {}} | each for key, each in _named(search, "variants").items()}
-        new["search"] = _taken(search, "tries", "trials", "seconds") | {
-            "variants": {key: _taken(each, "best", "tries", "validation") for key, each in choices.items()}
+        unknown: Plain = {"tries": 0, "best": {}, "validation": 0.0, "scores": []}
+        choices = {
+            key: unknown | _taken(each, "best", "tries", "validation")
+            for key, each in _named(search, "variants").items()
         }
-    if untuned := _inside(old, "untuned"):
-        given = rows("comparisons", margin, untuned)
-        new["untuned"] = {"comparisons": given, "scores": _scores(_named(untuned, "scores"))}
+        counts: Plain = {"tries": 0, "trials": 0, "seconds": 0.0}
+        new["search"] = counts | _taken(search, "tries", "trials", "seconds") | {"variants": choices}
     if best_of := _inside(old, "best_of"):
-        counts: Plain = {"variants": 0, "test_set": "", "expected_bias": 0.0}
+        counts = {"variants": 0, "test_set": "", "expected_bias": 0.0}
         new["best_of"] = counts | _taken(best_of, "variants", "expected_bias", test_set="set")
     return new
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from fairtrial.disk import load_json, parse_json, write_text
 from fairtrial.errors import BadInput
 from fairtrial.finding import Finding
-from fairtrial.results.values import Rule
+from fairtrial.results.values import Rule, TaskSearch
 from fairtrial.typed import Count, Positive, WrongValue, structure, unstructure
 
 if TYPE_CHECKING:
@@ -294,7 +294,6 @@ class Calibration:
     unit_parameters: Count = 0  # of version 0.2
     flops_per_step: Count
     memory_mb: float = 0.0
-    rows: tuple[ParameterRow, ...] = ()
     mark: str = ""  # the recipe and the data that it was measured on
 
     @property
@@ -319,7 +318,6 @@ class PlanSummary:
     final_seconds: float = 0.0
     memory_mb: float = 0.0
     comparisons: Mapping[str, Count]
-    vocabularies_differ: tuple[str, ...] = ()  # tasks
     smallest_detectable: Mapping[str, str]  # of each task; empty where it is not known
     training: tuple[str, ...] = ()
     search_tries: Count = 0
@@ -372,26 +370,6 @@ class StoredPlan:
     calibration: Mapping[str, Mapping[str, Calibration]] = field(default_factory=dict)  # task -> variant
     looks: tuple[PastLook, ...] = ()  # verdicts that were given
     summary: PlanSummary | None = None
-
-
-@dataclass(frozen=True)
-class VariantSearch:
-    """What a search found for one variant, on validation."""
-
-    tries: Count
-    best: Settings
-    validation: float
-    scores: tuple[float | None, ...]  # of every try; None: it failed
-    rates: tuple[float, ...] = ()  # of a tuned learning rate; its scores are of a short training
-    whole: tuple[float | None, ...] = ()  # of the whole training, of the rates that it was tried for
-
-
-@dataclass(frozen=True)
-class TaskSearch:
-    tries: Count
-    trials: Count
-    seconds: float
-    variants: Mapping[str, VariantSearch]
 
 
 @dataclass(frozen=True)
@@ -455,7 +433,6 @@ class FailedTrial:
 
 
 DataAudits = dict[str, DataAudit]  # by task
-ParameterRows = dict[str, dict[str, tuple[ParameterRow, ...]]]  # task -> variant
 
 
 def write_document(path: Path, value: object) -> None:
@@ -496,13 +473,6 @@ def read_document(path: Path, kind: type[T], hint: str = "", *, edited: bool = F
 def read_plain(path: Path, hint: str = "") -> dict[str, object]:
     """A document whose type is checked by its reader."""
     return read_document(path, dict[str, object], hint)
-
-
-def read_parameters(folder: Path, hint: str = "") -> ParameterRows:
-    """parameters.json, which was called ledger.json; empty where there is neither."""
-    paths = (folder / "parameters.json", folder / "ledger.json")
-    path = next((path for path in paths if path.exists()), None)
-    return {} if path is None else read_document(path, ParameterRows, hint)
 
 
 def to_line(value: object) -> str:

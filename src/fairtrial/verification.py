@@ -392,7 +392,7 @@ def rebuilt_differs(plan: Plan, told: Verdict, free: frozenset[str]) -> str:
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.run import judge_again
 
-    made = ("passports", "passport.json", "contamination.json", "parameters.json", "baselines", "report.html")
+    made = ("passports", "passport.json", "contamination.json", "baselines", "report.html")
     with temporary_folder() as place:
         home = StudyFolder(place / "study")
         shutil.copytree(plan.home.path, home.path, ignore=shutil.ignore_patterns(*made))

@@ -7,7 +7,6 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -299,79 +298,6 @@ def test_a_bad_table_is_refused_with_its_line(text: str, words: str, tmp_path: P
     (tmp_path / "results.csv").write_text(text)
     with pytest.raises(ft.BadInput, match=words):
         ft.verdict(tmp_path / "results.csv")
-
-
-def harness_lines(values: Iterable[float], rolling: bool = False) -> str:
-    """As `lm_eval --log_samples` writes them."""
-    lines = []
-    for number, value in enumerate(values):
-        line: dict[str, Any] = {
-            "doc_id": number, "doc": {"q": number}, "target": "0", "arguments": {}, "resps": [[["-1.5", "False"]]],
-            "filtered_resps": [["-1.5", "False"]], "filter": "none", "metrics": ["acc"], "doc_hash": f"hash {number}",
-            "prompt_hash": "p", "target_hash": "t", "acc": value,
-        }  # fmt: skip
-        if rolling:
-            line |= {"metrics": ["word_perplexity", "byte_perplexity", "bits_per_byte"]}
-            line |= {"word_perplexity": [-30 * value, 10], "byte_perplexity": [-30 * value, 50]}
-            line |= {"bits_per_byte": [-30 * value, 50]}
-        lines.append(json.dumps(line))
-    return "\n".join(lines) + "\n"
-
-
-def test_lm_evaluation_harness_with_the_seed_in_the_path(tmp_path: Path, fairtrial: Call) -> None:
-    rows = made_up()
-    for variant in ("old", "new"):
-        for seed in range(5):
-            folder = tmp_path / "runs" / variant / f"seed-{seed}" / "my-model"
-            folder.mkdir(parents=True)
-            own = [row["value"] for row in rows if (row["variant"], row["seed"]) == (variant, seed)]
-            (folder / "samples_arc_2026-01-02T03-04-05.678.jsonl").write_text(harness_lines(own))
-    pattern = str(tmp_path / "runs/{variant}/seed-{seed}/*/samples_*.jsonl")
-    found = ft.verdict(pattern, baseline="old")
-    assert found.comparisons == tuple(replace(row, test_set="arc") for row in ft.verdict(rows).comparisons)
-    # the harness itself knows nothing of training seeds: one folder for each model
-    one = [tmp_path / "runs" / name / "seed-0" / "my-model" for name in ("old", "new")]
-    files = [next(folder.rename(folder.with_name(folder.parent.parent.name)).glob("*")) for folder in one]
-    assert ft.verdict(files).comparisons[0].question == "these_checkpoints"
-    said = fairtrial("verdict", *files, "--json")
-    assert json.loads(said.out)["results"]["question"] == "these_checkpoints"
-    files[1].write_text(files[1].read_text().replace("hash 7", "hash 8", 1))
-    with pytest.raises(ft.BadInput, match="item '7' of arc is not the same item everywhere: content"):
-        ft.verdict(files)
-
-
-def test_rolling_log_likelihoods_are_perplexity_of_words_and_bits_per_byte(tmp_path: Path) -> None:
-    for name, level in (("old", 1.0), ("new", 0.9)):
-        (tmp_path / name).mkdir()
-        values = [level + 0.01 * (number % 7) for number in range(30)]
-        (tmp_path / name / "samples_wikitext.jsonl").write_text(harness_lines(values, rolling=True))
-    found = ft.verdict(tmp_path, baseline="old")  # a folder of logs
-    rows = {name: (*task.comparisons, *task.exploratory)[0] for name, task in found.tasks.items()}
-    assert list(rows) == ["perplexity", "bits per byte"]
-    assert rows["perplexity"].difference.estimate == pytest.approx(-0.1 * 30 / 10)
-    assert rows["bits per byte"].difference.estimate == pytest.approx(-0.1 * 30 / 50 / math.log(2))
-    assert (rows["perplexity"].verdict, rows["perplexity"].question) == BETTER_CHECKPOINT
-    assert rows["bits per byte"].q < 0.05
-
-
-def test_what_the_harness_has_really_written_gives_its_own_figures() -> None:
-    """Trimmed logs of lm_eval 0.4.13, of two random networks; the figures are those of lm_eval's
-    results file."""
-    others = Path(__file__).parent / "others"
-    text = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_text_*.jsonl"))])
-    scores = {metric: task.scores for metric, task in text.tasks.items()}
-    figures = {
-        "perplexity": (168357543243.0069, 164177922529.7382),
-        "bits per byte": (8.032281902870125, 8.024470285059023),
-    }
-    for metric, expected in figures.items():
-        found = [scores[metric][name]["text"]["all"].mean.estimate for name in ("one", "two")]
-        assert found == [pytest.approx(each, rel=1e-9) for each in expected], metric
-    assert not any("Vocabularies differ" in line for line in text.text), "bits per byte were given, not chosen"
-    caps = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_caps_*.jsonl"))], metric="acc_norm")
-    assert (caps.comparisons[0].test_set, caps.comparisons[0].items) == ("caps", 6)
-    copied = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_copy_*.jsonl"))])
-    assert sorted(copied.tasks) == ["accuracy (exact_match,loose)", "accuracy (exact_match,strict)"], "filters"
 
 
 def test_power_plans_from_a_spread_or_a_pilot(tmp_path: Path, fairtrial: Call, library: dict[str, Any]) -> None:

@@ -113,7 +113,7 @@ def test_what_may_not_be_written_or_read(
         for name in sorted(path.name for path in finished_records["unfinished"].iterdir()):
             home = place(finished_records["unfinished"], "run")
             ask(f"resume {name}", ["resume", home], lambda home=home, name=name: (home / name).chmod(0o000))
-        for name in ("verdict.json", "parameters.json", "trials"):
+        for name in ("verdict.json", "trials"):
             home = place(studies("plain"), "study")
             ask(f"study {name}", ["report", home], lambda home=home, name=name: (home / name).chmod(0o000))
         home = place(studies("plain"), "study")

@@ -99,7 +99,7 @@ EDITS: list[Edit] = [
 ]
 RECORD = ("recipe.toml", "trial.json", "result.json", "events.jsonl", "clock.jsonl", "tokenizer.json")
 RECORD += ("model.safetensors", "outcomes.safetensors")
-STUDY = ("plan.json", "verdict.json", "study.toml", "contamination.json", "parameters.json", "search.json")
+STUDY = ("plan.json", "verdict.json", "study.toml", "contamination.json", "search.json")
 STUDY += ("passports/classify/rope.json", "baselines/classify/seed-0.json", "baselines/classify/seed-0.safetensors")
 STUDY += tuple(f"trials/classify/rope/seed-1/{name}" for name in RECORD)
 UNFINISHED = ("recipe.toml", "trial.json", "events.jsonl", "clock.jsonl", "tokenizer.json")

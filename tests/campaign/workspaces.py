@@ -90,7 +90,7 @@ def scenes(
         """All but its trials is there, or all but the `missing` ones: audits, baselines and timings are not made
         again."""
         workspace = copy("study", studies(kind))
-        whole = ("search.json", "verdict.json", "report.html", "parameters.json")
+        whole = ("search.json", "verdict.json", "report.html")
         for name in (*whole, *(missing or ("trials", "search"))):
             path = workspace / "study" / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=not missing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import random
 import re
 import shutil
@@ -95,13 +94,6 @@ def write_results() -> None:
             with Path(f"preds/{variant}_seed{seed}.csv").open("w", newline="") as file:
                 guesses = [[item, "...", "pos", "pos" if value else "neg"] for item, value in enumerate(right)]
                 csv.writer(file).writerows([["id", "text", "gold", "pred"], *guesses])
-            folder = Path(f"runs/{variant}/seed-{seed}/my-model")
-            folder.mkdir(parents=True)
-            samples = [
-                {"doc_id": item, "doc_hash": f"{item}", "resps": [], "metrics": ["acc"], "acc": right[item]}
-                for item in range(40)
-            ]
-            (folder / "samples_arc_2026-01-02.jsonl").write_text("".join(json.dumps(each) + "\n" for each in samples))
     for name, columns in (("results", "seed item variant value"), ("scores", "seed item network solved")):
         with Path(f"{name}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([columns.split(), *rows])

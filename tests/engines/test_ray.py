@@ -13,7 +13,6 @@ import pytest
 
 from fairtrial.engines import Job
 from fairtrial.engines.processes import Processes
-from fairtrial.errors import BadInput
 from fairtrial.events import JobDone, JobFailed, JobStarted, JobStepped, StudyEvent
 from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
 from fairtrial.study.run import run_study
@@ -102,24 +101,13 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
         assert not (there / "checkpoints").exists()
 
 
-def test_trials_share_gpus(course_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster says itself what it has: on this one nothing needs a real GPU."""
-    from fairtrial.engines.ray import Ray
+def test_a_trial_on_a_gpu_asks_for_one(course_folder: Path) -> None:
+    from fairtrial.engines.ray import gpus_of
 
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
-    try:
-        with pytest.raises(BadInput, match="asks for 3 GPUs, and the cluster has 1"):
-            Ray(gpus=3)
-        assert Ray().width == Ray(gpus=0.5).width == 2
-        assert Ray(gpus=1).width == Ray(cpus=2).width == 1
-        recipe = built_in_recipe("default", "lm")
-        text, on_gpu = (
-            write_recipe(with_settings(recipe, [f"data.source={course_folder}", f"training.device={device}"]))
-            for device in ("cpu", "cuda")
-        )
-        engine, trial = Ray(), Job(("lm", "x", "0"), "trial", text)
-        assert [engine._gpus_of(replace(trial, **each)) for each in ({}, {"recipe": on_gpu})] == [0, 1]
-        assert Ray(gpus=0.25)._gpus_of(trial) == 0.25
-    finally:
-        ray.shutdown()
+    recipe = built_in_recipe("default", "lm")
+    text, on_gpu = (
+        write_recipe(with_settings(recipe, [f"data.source={course_folder}", f"training.device={device}"]))
+        for device in ("cpu", "cuda")
+    )
+    trial = Job(("lm", "x", "0"), "trial", text)
+    assert [gpus_of(replace(trial, **each)) for each in ({}, {"recipe": on_gpu})] == [0, 1]

@@ -184,13 +184,13 @@ def study_values(folder: Path) -> dict[str, Any]:
     """All numbers of a finished study, the tensors of its trials, and the names of its files."""
     numbers, hashes = {}, {}
     for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix().replace("parameters.json", "ledger.json")  # its earlier name
+        name = path.relative_to(folder).as_posix()
         if path.suffix == ".safetensors":
             hashes |= {f"{name} {inner}": each for inner, each in tensors(path).items()}
         elif path.suffix == ".json" and path.name != "trial.json":
             numbers |= flatten(json.loads(path.read_text()), name.replace("/", "|"))
     files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    files = sorted(file.replace("parameters.json", "ledger.json") for file in files)
+    files = sorted(file for file in files if file != "ledger.json")  # of version 0.2
     numbers = {path.replace("plan.json/summary/", "plan.json/"): value for path, value in numbers.items()}
     return {"numbers": numbers, "tensors": hashes, "files": files}
 

@@ -168,11 +168,11 @@ def test_the_command_writes_every_format(fairtrial: Callable[..., Any]) -> None:
     for number in ("576,467", "564,928"):
         assert number in plain
     assert (
-        "| **total** |  | **576,467** | **564,928** |"
+        "| total |  | 576,467 | 564,928 |"
         in fairtrial("inspect", "params", "course", *sizes, "--format", "markdown").out
     )
     typeset = fairtrial("inspect", "params", "course", "--task", "lm", *sizes, "--format", "latex").out
-    assert r"token embedding & $5{,}755 \times 64$ & 368,320 & 368,320 \\" in typeset
+    assert r"token embedding & 5,755 $\times$ 64 & 368,320 & 368,320 \\" in typeset
     rows = list(
         csv.reader(StringIO(fairtrial("inspect", "params", "course", "--task", "lm", *sizes, "--format", "csv").out))
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairtrial.results.study import write_verdict
-from fairtrial.results.values import AuditLevel, AuditSummary, Choice, Cost, Failure, SearchSummary, TestReuse
+from fairtrial.results.values import AuditLevel, AuditSummary, Cost, Failure, TaskSearch, TestReuse, VariantSearch
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
 from fairtrial.statistics.verdict import judge_study
 from fairtrial.stored import write_document
@@ -44,7 +44,6 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
             place.parent.mkdir(parents=True)
             write_document(place, {"what": "fade", "code": "", "passed": False, "findings": [leak(task)]})
     write_document(folder / "plan.json", {"records": {}})
-    write_document(folder / "parameters.json", {task: {name: ledger() for name in variants} for task in tasks})
     return folder
 
 
@@ -60,14 +59,14 @@ def classify_outcomes(gains: dict[str, float], seeds: int, items: int = 750) -> 
     bayes = {"test": answers(label, (np.where(status > 0, 2.6, 0.45) + easy > 0)[None], rng)}
     majority = {"test": answers(label, (label == 0)[None], rng)}
     failed = tuple(Failure(name, 3, "Diverged: loss is nan at step 41") for name in list(gains)[-1:])
-    tried = Choice({"training.learning_rate": 0.001}, tries=4, validation=71.2)
+    tried = VariantSearch(4, {"training.learning_rate": 0.001}, 71.2, (71.2,))
     peek = TestReuse(reads=16, watched=True, picked_on_test=87.6, honest=84.7)
     return TaskOutcomes(
         task="classify", baseline=next(iter(gains)), least_difference=1.0, variants=variants,
         baselines={"naive bayes": bayes, "majority": majority}, labels=("a", "b", "c"), status={"test": status},
         audits=audits(gains), cost=cost(gains), failures=failed,
         test_reuse={name: {"test": peek} for name in gains},
-        search=SearchSummary(dict.fromkeys(gains, tried), tries=4 * len(gains)),
+        search=TaskSearch(4 * len(gains), 4 * len(gains), 0.0, dict.fromkeys(gains, tried)),
     )  # fmt: skip
 
 

@@ -32,7 +32,6 @@ from fairtrial.results.verdict_tables import (
     MAIN,
     comparison_row,
     comparisons,
-    narrow_scores,
     reuse,
     scores,
     verdict_tables,
@@ -59,8 +58,8 @@ def judged(gains: dict[str, float], seeds: int = 5) -> Verdict:
     return judge_study("Is rotary better?", tasks)
 
 
-def lines_of(verdict: Verdict, to: str = "terminal", *, every: bool = True, narrow: bool = False) -> list[str]:
-    return verdict.render(to, every=every, narrow=narrow).splitlines()
+def lines_of(verdict: Verdict, to: str = "terminal", *, every: bool = True) -> list[str]:
+    return verdict.render(to, every=every).splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -123,13 +122,12 @@ SMALL = Table(
     "Parameters",
     ("component", "formula", "count"),
     (
-        row(Cell("attention", "failed leak audit"), Cell("4 × (64 × 64), no bias", kind="formula"), 1_638_400),
+        row(Cell("attention", "failed leak audit"), "4 × (64 × 64), no bias", 1_638_400),
         row("位置 <b>", "", 12),
         row("total", "", 1_638_412),
     ),
     note="A note.",
     text_columns=2,
-    total=True,
 )
 
 
@@ -140,7 +138,6 @@ def test_a_table_is_aligned_on_the_terminal() -> None:
         "  ----------------------------------------------------------------",
         "  attention [failed leak audit]  4 × (64 × 64), no bias  1,638,400",
         "  位置 <b>                                                      12",
-        "  ----------------------------------------------------------------",
         "  total                                                  1,638,412",
         "  A note.",
     ]
@@ -170,13 +167,12 @@ def test_the_other_formats_hold_the_same_cells() -> None:
     assert as_markdown(SMALL)[4:] == [
         "| attention **(failed leak audit)** | 4 × (64 × 64), no bias | 1,638,400 |",
         "| 位置 \\<b\\> |  | 12 |",
-        "| **total** |  | **1,638,412** |",
+        "| total |  | 1,638,412 |",
         "",
         "A note.",
     ]
     latex = "\n".join(as_latex(SMALL))
-    assert r"attention \textbf{(failed leak audit)} & $4 \times (64 \times 64)$, no bias & 1,638,400 \\" in latex
-    assert latex.count(r"\midrule") == 2
+    assert r"attention \textbf{(failed leak audit)} & 4 $\times$ (64 $\times$ 64), no bias & 1,638,400 \\" in latex
     assert r"\caption" not in "".join(as_latex(replace(SMALL, title="")))
 
 
@@ -266,9 +262,7 @@ def test_latex_keeps_its_cells_and_braces_whatever_a_variant_is_called() -> None
     assert columns
 
 
-LONG = "learned+disentangled+window:size=8 (same parameters)"
 PAPER = r"""\documentclass[twocolumn]{article}
-\usepackage{tabularx}
 \IfFileExists{booktabs.sty}{\usepackage{booktabs}}{\let\toprule\hline\let\midrule\hline\let\bottomrule\hline}
 \begin{document}
 %s
@@ -276,35 +270,22 @@ PAPER = r"""\documentclass[twocolumn]{article}
 """
 
 
-@pytest.fixture(scope="module")
-def named_badly() -> Verdict:
-    return judged({**GAINS, LONG: 2.0, "x" * 60: 1.0, HOSTILE.replace("\x1b", ""): 3.0})
-
-
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex (Debian: texlive-latex-base)")
-def test_a_latex_table_fits_one_column_of_a_paper(named_badly: Verdict, tmp_path: Path) -> None:
-    overfull = {}
-    for narrow in (True, False):
-        lines = lines_of(named_badly, "latex", every=False, narrow=narrow)
-        (tmp_path / "paper.tex").write_text(PAPER % "\n".join(lines))
-        command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stdout[-2000:]
-        overfull[narrow] = done.stdout.count("Overfull \\hbox")
-    assert not overfull[True]
-    assert overfull[False] > 5  # the log does tell of what is too wide
+def test_latex_tables_can_be_typeset(tmp_path: Path) -> None:
+    badly = judged({**GAINS, "x" * 60: 1.0, HOSTILE.replace("\x1b", ""): 3.0})
+    (tmp_path / "paper.tex").write_text(PAPER % "\n".join(lines_of(badly, "latex", every=False)))
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
-def test_sentence_and_table_give_the_same_number_of_items(named_badly: Verdict) -> None:
-    for task in named_badly.tasks.values():
-        table, narrow = comparisons(task), narrow_scores(task)
+def test_sentence_and_table_give_the_same_number_of_items() -> None:
+    for task in judged(GAINS).tasks.values():
+        table = comparisons(task)
         assert table is not None
-        assert narrow is not None
-        at, headings = table.columns.index("items"), [cells[0].text for cells in narrow.rows if len(cells) == 1]
+        at = table.columns.index("items")
         for cells, one in zip(table.rows, task.comparisons, strict=True):
-            items = cells[at].text
-            assert f"{one.test_set} ({items} items)" in headings
-            assert f"{items} item" in one.sentence
+            assert f"{cells[at].text} item" in one.sentence
 
 
 def test_text_commands_no_terminal_and_stays_in_columns() -> None:
@@ -373,8 +354,7 @@ def test_the_command_prints_each_format(study: Path, fairtrial: Callable[..., An
     assert "exploratory: other" not in text.out
     assert "exploratory: other" in fairtrial("verdict", study, "--all").out
     assert fairtrial("verdict", study, "--format", "markdown").out.startswith("# Is rotary better?")
-    assert r"\begin{tabularx}{\columnwidth}" in fairtrial("verdict", study, "--format", "latex").out
-    assert r"\begin{tabular}{lllrr" in fairtrial("verdict", study, "--format", "latex", "--all").out
+    assert r"\begin{tabular}{lllrr" in fairtrial("verdict", study, "--format", "latex").out
     stored = json.loads((study / "verdict.json").read_text())
     assert (
         json.loads(fairtrial("verdict", study, "--json").out) | {name: stored[name] for name in ("checksum", "format")}

@@ -13,7 +13,7 @@ from scipy import stats
 
 from fairtrial.errors import BadInput
 from fairtrial.results import verdict_tables
-from fairtrial.results.sentences import VOCABULARIES_DIFFER, reuse_sentences, score_words
+from fairtrial.results.sentences import VOCABULARIES_DIFFER, score_words
 from fairtrial.results.study import from_json, to_json
 from fairtrial.results.values import (
     AuditLevel,
@@ -24,7 +24,6 @@ from fairtrial.results.values import (
     Metric,
     OwnCode,
     TaskVerdict,
-    TestReuse,
     TrainingEnd,
     TrainingEndKind,
 )
@@ -217,14 +216,14 @@ def test_what_scores_the_same_as_a_baseline_is_not_called_worse() -> None:
     variants = {"learned": {"test": same}, "rope": {"test": same}}
     lines = judge_study("collapsed", {"classify": classify(variants=variants, baselines={"majority": {"test": same}})})
     assert lines.text[1] == "learned: no seed learned; they did not beat the largest class on test."
-    assert lines.text[3].startswith("Every variant scores the same as majority")
+    assert lines.text[3].startswith("All variants score the same as majority")
     assert {each.verdict for each in lines.tasks["classify"].baseline_comparisons} == {"undecided"}
 
 
 def test_losing_to_a_baseline_is_the_first_limit() -> None:
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}, "majority": {"test": classifier(0.3, 10)}}
     verdict = judge_study("positions", {"classify": classify(baselines=bayes)})
-    assert verdict.text[2].startswith("Every variant scores below naive bayes, which needs no network: on test 7")
+    assert verdict.text[2] == "All variants score below naive bayes, which needs no network, on test."
     assert [sentence.limit for sentence in verdict.sentences[:3]] == [False, False, True]
     rows = verdict.tasks["classify"].baseline_comparisons
     assert {each.verdict for each in rows if each.baseline == "naive bayes"} == {"worse"}
@@ -235,14 +234,14 @@ def test_one_seed_below_a_baseline_hears_of_it() -> None:
     one = {name: {"test": classifier(0.6, place, seeds=1)} for place, name in enumerate(("learned", "rope"))}
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}}
     lines = judge_study("one", {"classify": classify(variants=one, baselines=bayes)}).text
-    assert lines[1].startswith("Every variant scores below, though not significantly, naive bayes")
+    assert lines[1].startswith("All variants score below, though not significantly, naive bayes")
 
 
 def test_beating_the_baseline_is_told_later() -> None:
     bayes = {"naive bayes": {"test": classifier(0.3, 9)}}
     lines = judge_study("positions", {"classify": classify(baselines=bayes)}).text
     assert "beats naive bayes" not in lines[0]
-    assert any(line.startswith("Every variant beats naive bayes") for line in lines)
+    assert any(line.startswith("All variants beat naive bayes") for line in lines)
 
 
 def test_own_training_code_is_named_and_what_is_compared() -> None:
@@ -273,8 +272,6 @@ def test_a_red_baseline_blocks_all() -> None:
     red = AuditSummary(AuditLevel.RED, ("M7",))
     entry = judge_task(classify(audits={"learned": red}))
     assert {each.verdict for each in entry.comparisons} == {"not_comparable"}
-    unsound = judge_task(classify(unsound=("D4 vocabulary saw the test set",)))
-    assert {each.verdict for each in unsound.comparisons} == {"not_comparable"}
 
 
 def test_a_look_has_its_own_alpha() -> None:
@@ -353,19 +350,10 @@ def test_a_baseline_without_outcomes_is_refused_kindly() -> None:
         judge_task(classify(baseline="lerned"))
 
 
-def test_failures_and_test_reuse_are_reported() -> None:
+def test_failures_are_reported() -> None:
     failures = (Failure("rope", 3, "the loss is not finite"),)
-    reuse = {"learned": {"test": TestReuse(16, True, 87.6, 84.7)}}
-    lines = judge_study("told", {"classify": classify(failures=failures, test_reuse=reuse)}).text
-    assert "With its best step picked on test, learned would score 87.6% instead of 84.7%." in lines
+    lines = judge_study("told", {"classify": classify(failures=failures)}).text
     assert "1 trial failed and is left out: rope (seed 3)." in lines
-
-
-def test_a_look_at_perplexity_says_how_it_was_taken() -> None:
-    reuse = {"alibi": {"wbush": TestReuse(35, True, 463.3, 472.0)}}
-    told = "With its best step picked on wbush, alibi would score 463.3 instead of 472.0"
-    assert reuse_sentences(reuse, "perplexity") == [f"{told} (non-overlapping windows)."]
-    assert "windows" not in reuse_sentences(reuse, "accuracy")[0]
 
 
 def test_one_mean_reads_the_same_however_it_was_summed() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe, built_in_recipe
-from fairtrial.study.plan import EvalSets, eval_sets_of
+from fairtrial.study.plan import eval_sets_of
 
 
 def recipe_for(task: str, source: Path) -> Recipe:
@@ -36,16 +36,6 @@ def test_running_text_is_cut_into_blocks(tmp_path: Path) -> None:
     assert len(groups) == ground.items[place]
     assert list(groups) == sorted(groups)
     assert min(Counter(groups).values()) * 10 >= 256
-
-
-def test_a_test_set_of_two_blocks_gets_no_verdict_and_that_is_known_before() -> None:
-    groups = {"test": tuple(item // 6 for item in range(18))}
-    ground = EvalSets({}, (), {"test": 18, "lines": 18, "pair": 2}, groups)
-    assert not ground.too_few("test")
-    assert not ground.too_few("lines")
-    assert ground.too_few("pair") == "too little for a verdict: pair has 2 items; test on more text"
-    assert "test has 2 items in 1 group; test on more text; neighbours" in ground.too_few("test", [0, 1])
-    assert "test has 9 clean ones in 2 groups" in ground.too_few("test", range(9), "clean ones")
 
 
 def test_lines_of_a_table_without_groups_stand_alone(course_folder: Path) -> None:

@@ -15,9 +15,7 @@ from fairtrial.errors import BadInput
 from fairtrial.record import list_records
 from fairtrial.report.page import result_page
 from fairtrial.results.records import Records
-from fairtrial.results.sentences import _against_strongest
 from fairtrial.results.study import read_verdict
-from fairtrial.results.values import Comparison, Interval, Metric, VerdictKind
 from fairtrial.stored import Metrics
 from fairtrial.study.artifacts import check_same_scoring
 from fairtrial.study.design import Study
@@ -92,7 +90,7 @@ def test_tables_and_page_say_that_scores_are_in_strides(
     verdict = read_verdict(tmp_path / "study/verdict.json")
     told = "Scored in strides (hbush, obama, wbush): each token sees at least 50% of the length"
     assert told in " ".join(verdict.to_text(every=True).split())
-    assert told in (tmp_path / "study/report.html").read_text().split("<h3>Comparisons")[0]
+    assert told in (tmp_path / "study/report.html").read_text().split("<h3>Compared with")[0]
     assert told.replace("%", "\\%") in verdict.to_latex()
     tasks = {
         name: replace(task, sets={test: replace(each, context=None) for test, each in task.sets.items()})
@@ -109,21 +107,3 @@ def test_scores_in_strides_are_never_compared_with_exact_ones() -> None:
     check_same_scoring([strided, strided])  # type: ignore[list-item]
     with pytest.raises(BadInput, match=r"'test' was scored at full context in one trial .*\(old, new\)"):
         check_same_scoring([exact, strided])  # type: ignore[list-item]
-
-
-def test_the_line_on_baselines_ranks_perplexities_and_bits_per_byte_apart() -> None:
-    rows = [
-        Comparison(
-            name, "Kneser-Ney trigram", "test", "all", Metric(metric, metric, False), 5, 9,
-            verdict=VerdictKind.WORSE, scores=scores, difference=Interval(scores[0] - scores[1]),
-        )
-        for name, metric, scores in (
-            ("learned", "perplexity", (664.0, 264.0)), ("rope", "perplexity", (640.0, 264.0)),
-            ("hidden", "bits per byte", (2.164, 1.76)),
-        )
-    ]  # fmt: skip
-    ((_, who, numbers),) = _against_strongest(rows, "test")
-    assert who == "Every variant scores below Kneser-Ney trigram, which needs no network"
-    assert (
-        numbers == "on test 640.0 at best (rope) against 264.0 and 2.164 at best (hidden) against 1.760 bits per byte"
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def test_an_option_may_take_several_words() -> None:
         (["--variants", "rope", "rope"], "given twice"),
         (["--task", "clasify"], "did you mean 'classify'"),
         (["--engine", "core"], "did you mean 'cores'"),
-        (["--gpus", "0.5"], "--gpus is for a Ray cluster"),
+        (["--address", "auto"], "--address is for a Ray cluster"),
         (["--address", "auto"], "add --engine ray"),
         (["--budget", "soon"], "is not a time"),
         (["--until-clear", "--seeds", "7"], "takes no --seeds"),
@@ -144,16 +143,12 @@ def test_plain_lines_tell_each_trial_and_each_failure(capsys: pytest.CaptureFixt
     lines = StudyLines(Screen())
     lines.show(StudyPlanned(PLAN))
     lines.show(TrialsStarted(10, 10, 0))
-    done = JobDone(("lm", "a", "seed 0"), "trial", 10.0, {"test": 81.25}, {"test": 1.5})
+    done = JobDone(("lm", "a", "seed 0"), "trial", 10.0, {"test": 81.25})
     lines.show(done)
     lines.show(JobFailed(("lm", "b", "seed 0"), "trial", "ValueError: no"))
     said = capsys.readouterr().out
     assert "trial 1/10  lm a seed 0: test 81.2  0:45 left" in said
     assert "trial 2/10  lm b seed 0 failed: ValueError: no" in said
-    lines.show(StudyPlanned(replace(PLAN, vocabularies_differ=("lm",))))
-    lines.show(TrialsStarted(10, 10, 0))
-    lines.show(done)
-    assert "  lm a seed 0: test 1.500 bits per byte  " in capsys.readouterr().out
 
 
 def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureFixture[str]) -> None:

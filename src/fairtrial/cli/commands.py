@@ -204,10 +204,7 @@ def show_verdict(judged: Verdict, results: Sequence[str], form: str, every: bool
         print(dumps(judged.to_json()))
         return
     one_of("--format", form, ("text", "markdown", "latex"))
-    if form == "latex":
-        print(judged.to_latex(every=every))
-    else:
-        print(judged.to_text(every=every) if form == "text" else judged.to_markdown(every=every))
+    print(judged.render({"text": "terminal"}.get(form, form), every=every))
 
 
 def write_page(judged: Verdict, results: Sequence[str], out: Path | None) -> Path:

@@ -155,7 +155,5 @@ class StudyLines(StudyProgress):
             self.say(f"tables: fairtrial verdict {event.folder}", f"open this page: {Path(event.page).resolve()}")
 
     def score_texts(self, done: JobDone) -> list[str]:
-        """Where vocabularies differ, bits per byte; else accuracies, which are at most one, or perplexities."""
-        if done.bits_per_byte and self.plan is not None and done.key[0] in self.plan.vocabularies_differ:
-            return [f"{name} {bits:.3f} bits per byte" for name, bits in done.bits_per_byte.items()]
+        """Accuracies, which are at most one, or perplexities."""
         return [f"{name} {score:{'.1%' if score <= 1 else '.1f'}}" for name, score in (done.scores or {}).items()]

@@ -116,19 +116,16 @@ def open_engine(
     jobs: int | None = None,
     *,
     address: str | None = None,
-    cpus: float | None = None,
-    gpus: float | None = None,
 ) -> Engine:
     """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time."""
-    given = [option for option, value in (("address", address), ("cpus", cpus), ("gpus", gpus)) if value is not None]
-    if given and name != "ray":
-        raise BadInput(f"--{given[0]} is for a Ray cluster", "add --engine ray")
+    if address is not None and name != "ray":
+        raise BadInput("--address is for a Ray cluster", "add --engine ray")
     if name == "here":
         return InProcess()
     if name == "ray":
         from fairtrial.engines.ray import Ray
 
-        return Ray(address, jobs, 1.0 if cpus is None else cpus, gpus)
+        return Ray(address, jobs)
     if name != "cores":
         raise BadInput(f"unknown engine {name!r}{did_you_mean(name, ['here', 'cores', 'ray'])}")
     from fairtrial.engines.processes import Processes

@@ -4,7 +4,6 @@ folder, its data and its plugin files have the same paths everywhere."""
 from __future__ import annotations
 
 import logging
-import math
 import os
 import platform
 import sys
@@ -32,11 +31,8 @@ TRAINING = ("trial", "calibrate")  # kinds of jobs that run on the cluster
 class Ray:
     name = "ray"
 
-    def __init__(
-        self, address: str | None = None, width: int | None = None, cpus: float = 1.0, gpus: float | None = None
-    ) -> None:
-        """`address`: of a cluster, 'auto' for the one that runs here; None: start one on this machine. `cpus`, `gpus`:
-        what a trial asks for; by default a GPU where its recipe trains on one."""
+    def __init__(self, address: str | None = None, width: int | None = None) -> None:
+        """`address`: of a cluster, 'auto' for the one that runs here; None: start one on this machine."""
         try:
             import ray
         except ImportError as error:
@@ -60,17 +56,12 @@ class Ray:
             except (ConnectionError, RuntimeError, ValueError) as error:
                 what = str(error).strip().splitlines()[0]
                 raise BadInput(f"no Ray cluster at {address!r}: {what}", HOW_TO_CONNECT) from error
-        self.cpus, self.gpus = cpus, gpus
-        has = ray.cluster_resources()
-        if gpus and has.get("GPU", 0) < gpus:
-            raise BadInput(f"a trial asks for {gpus:g} GPUs, and the cluster has {has.get('GPU', 0):g}")
         self.most = width  # trials at once, whatever the cluster has
         self.width = self._width()
 
     def _width(self) -> int:
-        """Trials at once. Machines come and go."""
-        has = self.ray.cluster_resources()
-        room = int(min(has.get("CPU", 1) / self.cpus, has.get("GPU", 0) / self.gpus if self.gpus else math.inf))
+        """Trials at once, a core for each. Machines come and go."""
+        room = int(self.ray.cluster_resources().get("CPU", 1))
         return max(1, min(self.most or room, room))
 
     def run(self, jobs: Sequence[Job], on_event: OnEvent, stop: Stop) -> Iterator[JobResult]:
@@ -89,7 +80,7 @@ class Ray:
             self.width = self._width()
             while waiting and len(running) < self.width and not stop():
                 job = waiting.pop()
-                asked = task.options(num_cpus=self.cpus, num_gpus=self._gpus_of(job))
+                asked = task.options(num_cpus=1, num_gpus=gpus_of(job))
                 running[asked.remote(job, os.getcwd(), board)] = job
                 on_event(JobStarted(job.key, job.kind))
             done, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
@@ -112,9 +103,10 @@ class Ray:
         assert isinstance(result, JobResult)
         return result
 
-    def _gpus_of(self, job: Job) -> float:
-        device = tomllib.loads(job.recipe).get("training", {}).get("device", "")
-        return float(device.startswith("cuda")) if self.gpus is None else self.gpus
+
+def gpus_of(job: Job) -> int:
+    """One where the recipe trains on GPUs."""
+    return int(tomllib.loads(job.recipe).get("training", {}).get("device", "").startswith("cuda"))
 
 
 def tell_on_standard_error() -> None:

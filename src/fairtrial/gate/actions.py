@@ -288,31 +288,16 @@ def gate_confirm(
     >>> round(gate.confirmed.estimate, 3)
     0.185
     """
-    from fairtrial.engines import open_engine
     from fairtrial.gate.ledger import Ledger, Scored
 
-    path, book = Path(ledger), Ledger.read(Path(ledger))
-    first, now = book.opened.incumbent, book.incumbent
-    if first == now:
-        raise BadInput(f"nothing was kept: {now} is still the incumbent")
-    if book.opened.recipe:
-        seeds = range(book.next_seed, book.next_seed + pairs)
-        asked = [(name, recipe_text(book, name), seed) for seed in seeds for name in (first, now)]
-        given = {key: score for key, (score, _) in train_all(open_engine("cores", jobs), path, asked, ()).items()}
-    else:
-        if not scores or not first_scores or scores.keys() != first_scores.keys():
-            raise BadInput(
-                "give scores of both incumbents with the same seeds", f"{now}: scores, {first}: first_scores"
-            )
-        given = {
-            (name, seed): value for name, own in ((now, scores), (first, first_scores)) for seed, value in own.items()
-        }
+    path = Path(ledger)
+    given = fresh_scores(Ledger.read(path), path, pairs, scores, first_scores, jobs)
     with Ledger.writing(path) as book:
-        for _, seed in given:
-            if seed in book.spent or seed in book.free:
-                raise BadInput(f"seed {seed} was used before", f"take seeds from {book.next_seed} on")
-        for (name, seed), score in given.items():
-            book.score(Scored(name, seed, score, confirms=True))
+        if used := [seed for own in given.values() for seed in own if seed in book.spent or seed in book.free]:
+            raise BadInput(f"seed {used[0]} was used before", f"take seeds from {book.next_seed} on")
+        for name, own in given.items():
+            for seed, score in own.items():
+                book.score(Scored(name, seed, score, confirms=True))
     return gate(path)
 
 
@@ -339,28 +324,45 @@ def gate_final(
     ...
     fairtrial.errors.BadInput: nothing was kept: base is still the incumbent
     """
-    from fairtrial.engines import open_engine
     from fairtrial.gate.ledger import Ledger
 
     path, book = Path(ledger), Ledger.read(Path(ledger))
     if book.tests is not None:
         raise BadInput("the test sets of this ledger were opened already", "a second look would choose by them")
+    given = fresh_scores(book, path, pairs, scores, first_scores, jobs, tests=True)
+    with Ledger.writing(path) as book:
+        if book.tests is None:
+            book.open_tests(given)
+    return gate(path)
+
+
+def fresh_scores(
+    book: Ledger,
+    path: Path,
+    pairs: int,
+    scores: Mapping[int, float] | None,
+    first_scores: Mapping[int, float] | None,
+    jobs: int | None,
+    *,
+    tests: bool = False,
+) -> dict[str, dict[int, float]]:
+    """Of the first incumbent and of today's, by seed: trained now, or as they were given."""
+    from fairtrial.engines import open_engine
+
     first, now = book.opened.incumbent, book.incumbent
     if first == now:
         raise BadInput(f"nothing was kept: {now} is still the incumbent")
     if book.opened.recipe:
         seeds = range(book.next_seed, book.next_seed + pairs)
-        asked = [
-            (name, recipe_text(book, name, tests=True), seed) for seed in seeds for name in dict.fromkeys((first, now))
-        ]
-        trained = train_all(open_engine("cores", jobs), path, asked, (), tests=True)
-        scores, first_scores = ({s: v for (n, s), (v, _) in trained.items() if n == name} for name in (now, first))
-    if not scores or not first_scores:
-        raise BadInput("give test scores of both incumbents", "scores and first_scores, by seed")
-    with Ledger.writing(path) as book:
-        if book.tests is None:
-            book.open_tests({first: dict(first_scores), now: dict(scores)})
-    return gate(path)
+        asked = [(name, recipe_text(book, name, tests=tests), seed) for seed in seeds for name in (first, now)]
+        trained = train_all(open_engine("cores", jobs), path, asked, (), tests=tests)
+        return {
+            name: {seed: score for (own, seed), (score, _) in trained.items() if own == name} for name in (first, now)
+        }
+    if not scores or not first_scores or scores.keys() != first_scores.keys():
+        hint = f"{now}: scores, {first}: first_scores"
+        raise BadInput("give scores of both incumbents with the same seeds", hint)
+    return {first: dict(first_scores), now: dict(scores)}
 
 
 def gate_self_test(ledger: str | Path, *, runs: int = 6, jobs: int | None = None) -> SelfTest:

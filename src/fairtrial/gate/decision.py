@@ -141,12 +141,6 @@ def _size(gains: Sequence[float], level: float) -> tuple[Interval, float]:
     return size, mean * len(gains) / (len(gains) + 1)
 
 
-def next_seeds(used: Sequence[int], count: int = 1) -> list[int]:
-    """Seeds that the ledger has not seen."""
-    first = max(used, default=-1) + 1
-    return list(range(first, first + count))
-
-
 def pairs_needed(gain: float, rule: GateRule, level: float) -> int:
     """Pairs until the evidence of a gain of so many standard deviations of a pair is enough, in the middle."""
     for pairs in range(FEWEST_PAIRS, 10 * rule.most_pairs):

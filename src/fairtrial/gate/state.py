@@ -10,7 +10,7 @@ import numpy as np
 
 from fairtrial.description import MISSING, Curve, Description, LineChart, Result, Table, row
 from fairtrial.formatting import few_digits, format_time, plain_number, with_interval
-from fairtrial.gate.decision import Answer, Evidence, Why, gain_test, judge_pairs
+from fairtrial.gate.decision import Answer, Why, gain_test, judge_pairs
 from fairtrial.gate.ledger import Ledger, Proposal
 from fairtrial.results.sentences import counted
 from fairtrial.results.values import Interval
@@ -75,7 +75,6 @@ class Gate(Result):
     next_command: str
     proposals: tuple[ProposalState, ...] = ()
     confirmed: Interval | None = None  # gain of today's incumbent over the first, by fresh pairs
-    confirming_pairs: int = 0
     tests: Interval | None = None  # the same on the test sets, once they were opened
     curves: tuple[tuple[float, ...], ...] = ()  # evidence of each proposal after each pair
 
@@ -246,7 +245,6 @@ def state_of(ledger: Ledger) -> Gate:
         next_command=next_command(ledger, waiting[-1] if waiting else None, seed),
         proposals=proposals,
         confirmed=gain_between(ledger, first, now),
-        confirming_pairs=len(first.keys() & now.keys()),
         tests=None
         if ledger.tests is None
         else gain_between(
@@ -273,25 +271,19 @@ def next_command(ledger: Ledger, waiting: Proposal | None, seed: int) -> str:
 
 
 def proposal_state(ledger: Ledger, proposal: Proposal) -> ProposalState:
-    shown: Evidence = proposal.evidence(ledger.opened)
-    decided, proposed = proposal.decided, proposal.proposed
+    shown, decided, proposed = proposal.evidence(ledger.opened), proposal.decided, proposal.proposed
+    final = {} if decided is None else {"answer": decided.answer, "why": decided.why}
     return ProposalState(
-        proposed.candidate,
-        proposed.number,
-        proposed.incumbent,
-        decided.answer if decided else shown.answer,
-        decided.why if decided else shown.why,
-        shown.pairs,
-        shown.gain,
-        shown.shrunken,
-        shown.evidence,
-        shown.needed,
-        tuple(proposal.seeds),
-        proposal.seconds,
-        proposal.when,
-        proposed.description,
-        proposed.source_sha256,
-        decided.text if decided and decided.text else proposed.audited,
+        **{**vars(shown), **final},
+        candidate=proposed.candidate,
+        number=proposed.number,
+        incumbent=proposed.incumbent,
+        seeds=tuple(proposal.seeds),
+        seconds=proposal.seconds,
+        when=proposal.when,
+        description=proposed.description,
+        source_sha256=proposed.source_sha256,
+        audited=decided.text if decided and decided.text else proposed.audited,
     )
 
 

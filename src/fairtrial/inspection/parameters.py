@@ -189,12 +189,12 @@ class Parameters(Result):
         if recipe.external:  # which of its matrices are of attention nobody knows
             columns, note = columns[:1], ""
         body = [
-            as_cells(each.component, Cell(each.formula, kind="formula"), *(each.count, each.bias_free)[: len(columns)])
+            as_cells(each.component, Cell(each.formula), *(each.count, each.bias_free)[: len(columns)])
             for each in self.ledger.rows
         ]
         sums = as_cells("total", "", *(self.ledger.total, self.ledger.bias_free)[: len(columns)])
         names = ("component", "formula", *columns)
-        table = Table("parameters", names, (*body, sums), note, text_columns=2, total=True)
+        table = Table("parameters", names, (*body, sums), note, text_columns=2)
         bars = tuple((each.component, float(each.count)) for each in self.ledger.rows)
         chart = BarChart(f"{self.total:,} parameters", "parameters", bars)
         return Description(sentences, [table], charts=[chart])

@@ -28,7 +28,6 @@ from fairtrial.description import (
 )
 from fairtrial.disk import write_text
 from fairtrial.errors import BadInput
-from fairtrial.finding import FAIL
 from fairtrial.formatting import few_digits
 from fairtrial.recipe import to_table, write_recipe
 from fairtrial.record import Record
@@ -139,22 +138,6 @@ def environment_line(trial: TrialInfo) -> str:
 
 LOSS_POINTS = 60
 CURVES = {"nats": ("Training loss", "nats per answer"), "accuracy": ("Accuracy on {} during training", "share")}
-TITLES = {  # of tables, as a page's reader knows them
-    "comparisons": "Comparisons",
-    "tuning": "Tuned and untuned",
-    "scores": "All scores",
-    "versus_baselines": "Compared with what needs no transformer",
-    "copies": "Contamination",
-    "data_audit": "Audit of the data",
-    "cost": "Cost",
-    "audits": "Leak audits",
-    "reuse": "Use of the test sets",
-    "exploratory": "Exploratory comparisons: other items, other measures",
-    "search": "Search",
-    "learning_rates": "Validation by learning rate",
-    "speedups": "Training to the same loss",
-    "failures": "Trials that failed",
-}
 
 
 def write_study_page(folder: Path, page: Path | None = None) -> Path:
@@ -197,9 +180,8 @@ def describe_task(study: StudyFiles, name: str, task: TaskVerdict) -> Descriptio
     about += [best_of_sentence(task.best_of, task.metric.name)] if task.best_of else []
     if task.vocabularies_differ:
         about.append("Losses of different vocabularies are about different tokens: read each curve by itself.")
-    made = [(maker.__name__, maker(task)) for maker in tables.MAIN + tables.FURTHER]
-    shown = [replace(table, title=TITLES.get(kind, table.title)) for kind, table in made if table is not None]
-    shown += [failed_checks(study, name, task), *parameter_tables(study, name, task)]
+    made = [maker(task) for maker in tables.MAIN + tables.FURTHER]
+    shown = [replace(each, title=each.title[:1].upper() + each.title[1:]) for each in made if each is not None]
     charts: list[Chart] = [*score_charts(task)]
     if task.comparisons:
         chart = tables.comparison_chart(task.comparisons, f"Difference from {task.baseline}")
@@ -207,7 +189,7 @@ def describe_task(study: StudyFiles, name: str, task: TaskVerdict) -> Descriptio
         rows = tuple(replace(each, name=name) for each, name in zip(chart.rows, names, strict=True))
         charts.append(replace(chart, rows=rows))
     charts += curve_charts(study, name, task)
-    return Description(about, [table for table in shown if table.rows], tables.task_title(name), charts)
+    return Description(about, shown, tables.task_title(name), charts)
 
 
 def counts_line(study: StudyFiles) -> str:
@@ -217,10 +199,7 @@ def counts_line(study: StudyFiles) -> str:
     seeds = max((len(task.seeds) for task in tasks), default=0)
     counts = [(variants, "variant"), (seeds, "seed"), (len(tasks), "task"), (len(list(study.trials())), "trial")]
     line = ", ".join(counted(count, noun) for count, noun in counts if count)
-    if look is None:
-        return line
-    further = "the last one" if look.next is None else f"the next is at {look.next}"
-    return f"{line}; an interim look at {look.seeds} seeds ({further}), with its share of the 5% of false alarms"
+    return line if look is None else f"{line}; an interim look at {look.seeds} seeds"
 
 
 def score_charts(task: TaskVerdict) -> Iterator[IntervalChart]:
@@ -245,7 +224,7 @@ def score_charts(task: TaskVerdict) -> Iterator[IntervalChart]:
             count = test_set.count(subset) if test_set else None
             title = f"Scores on {name}, {subset} items" + ("" if count is None else f" ({few_digits(count)})")
             title += "; dots are seeds"
-            yield IntervalChart(title, task.metric.name, tuple(rows), seeds=tuple(task.seeds))
+            yield IntervalChart(title, task.metric.name, tuple(rows))
 
 
 def curve_charts(study: StudyFiles, name: str, task: TaskVerdict) -> list[LineChart]:
@@ -266,32 +245,6 @@ def curve_charts(study: StudyFiles, name: str, task: TaskVerdict) -> list[LineCh
         title = f"{title.format(split)}, mean and range over seeds"
         drawn.append(LineChart(title, shown, tuple(curve for curve in curves if curve.points), log=log))
     return [chart for chart in drawn if chart.curves]
-
-
-def parameter_tables(study: StudyFiles, name: str, task: TaskVerdict) -> list[Table]:
-    """The parameters of each variant."""
-    found = []
-    for variant, lines in study.parameters.get(name, {}).items():
-        rows = [row(each.component, each.formula, few_digits(each.count), few_digits(each.bias_free)) for each in lines]
-        count, bias_free = sum(each.count for each in lines), sum(each.bias_free for each in lines)
-        rows.append(row("sum", "", few_digits(count), few_digits(bias_free)))
-        columns = ("component", "formula", "parameters", "weight matrices only")
-        title = f"Parameters of {tables.named(task, variant).stamped}"
-        found.append(Table(title, columns, tuple(rows), text_columns=2).without_empty_columns())
-    return found
-
-
-def failed_checks(study: StudyFiles, name: str, task: TaskVerdict) -> Table:
-    """What each failed check of a leak audit found."""
-    variants = dict.fromkeys([*task.scores, *task.audits, *study.records.get(name, {})])
-    passports = {variant: study.passport(name, variant) for variant in variants}
-    rows = [
-        row(tables.named(task, variant), f"{each.id} {each.name}", each.level, each.meaning)
-        for variant, passport in passports.items()
-        for each in (passport.findings if passport else ())
-        if each.verdict == FAIL
-    ]
-    return Table("Failed checks", ("variant", "check", "level", "meaning"), tuple(rows), text_columns=4)
 
 
 def recipe_facts(study: StudyFiles, reference: str) -> list[dict[str, Any]]:

@@ -11,12 +11,11 @@ import sys
 import textwrap
 from collections.abc import Callable
 
-from fairtrial.description import Cell, Description, ShadedText, Table, row
+from fairtrial.description import Cell, Description, ShadedText, Table
 
 PROSE_WIDTH = 100
 REPR_WIDTH = 120
 UNLIMITED = 10_000  # columns
-LONG_WORD = 14  # letters: in LaTeX, a longer one may break
 LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -93,13 +92,12 @@ def as_text(table: Table, width: int | None = None) -> list[str]:
     from rich.text import Text
 
     rule = Box("    \n    \n ---\n    \n    \n ---\n    \n    \n", ascii=True)
-    grid = RichTable(box=rule, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), show_footer=table.total)
-    body, total = (table.rows[:-1], table.rows[-1]) if table.total else (table.rows, row(*[""] * len(table.columns)))
+    grid = RichTable(box=rule, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     width = width or terminal_width()
-    for at, (name, cell, wide) in enumerate(zip(table.columns, total, column_widths(table, width - 2), strict=True)):
-        header, footer, numeric = Text(plain(name)), Text(plain(cell.stamped)), at >= table.text_columns
-        grid.add_column(header, footer, justify="right" if numeric else "left", overflow="fold", width=wide)
-    for cells in body:
+    for at, (name, wide) in enumerate(zip(table.columns, column_widths(table, width - 2), strict=True)):
+        numeric = at >= table.text_columns
+        grid.add_column(Text(plain(name)), justify="right" if numeric else "left", overflow="fold", width=wide)
+    for cells in table.rows:
         grid.add_row(*(Text(plain(cell.stamped)) for cell in cells))
     file = io.StringIO()
     # in a notebook, rich would show the table itself
@@ -112,8 +110,6 @@ def as_text(table: Table, width: int | None = None) -> list[str]:
 
 def as_markdown(table: Table) -> list[str]:
     rows = [[markdown_cell(cell) for cell in cells] for cells in table.rows]
-    if table.total:
-        rows[-1] = [f"**{text}**" if text else "" for text in rows[-1]]
     names = [markdown_escape(name) for name in table.columns]
     rule = ["---" if at < table.text_columns else "---:" for at in range(len(names))]
     title = [f"**{markdown_escape(table.title)}**", ""] if table.title else []
@@ -132,61 +128,29 @@ def markdown_escape(text: str) -> str:
 
 
 def as_latex(table: Table) -> list[str]:
-    """For `\\usepackage{booktabs}`, and tabularx where it is narrow; without a title only the tabular."""
+    """For `\\usepackage{booktabs}`, without a title only the tabular."""
     alignment = "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
     texts = [
         [latex_escape(name) for name in table.columns],
         *([latex_cell(each) for each in row] for row in table.rows),
     ]
-    if table.narrow:
-        texts = [narrow_cells(cells, len(table.columns)) for cells in texts]
     names, *rows = [f"  {' & '.join(cells)} \\\\" for cells in texts]
-    if table.total:
-        rows.insert(-1, r"\midrule")
-    ends = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
-    if table.narrow:
-        wrapping = r">{\raggedright\arraybackslash}X"
-        ends = rf"\begin{{tabularx}}{{\columnwidth}}{{@{{}}{wrapping}{alignment[1:]}@{{}}}}", r"\end{tabularx}"
-    lines = [ends[0], r"\toprule", names, r"\midrule", *rows, r"\bottomrule", ends[1]]
+    begin, end = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
+    lines = [begin, r"\toprule", names, r"\midrule", *rows, r"\bottomrule", end]
     if not table.title:
         return lines
-    small = [r"\footnotesize", r"\setlength{\tabcolsep}{3pt}"] * table.narrow
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *small, *lines]
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *lines]
     if table.note:
-        ragged = r"\raggedright" * table.narrow
-        lines.append(rf"\par\smallskip{ragged}\footnotesize {latex_escape(table.note)}")
+        lines.append(rf"\par\smallskip\footnotesize {latex_escape(table.note)}")
     return [*lines, r"\end{table}"]
 
 
-def narrow_cells(cells: list[str], columns: int) -> list[str]:
-    """The first is wrapped, a long word at any letter; one alone is a heading."""
-    if len(cells) == 1:
-        return [rf"\multicolumn{{{columns}}}{{@{{}}p{{\columnwidth}}@{{}}}}{{\raggedright {breakable(cells[0])}}}"]
-    return [breakable(cells[0]), *cells[1:]]
-
-
-def breakable(text: str) -> str:
-    """Escaped text in which a long word may break after a sign, or after so many letters."""
-    words = text.split(" ")
-    for at, word in enumerate(words):
-        pieces = re.findall(r"\\textbf\{\(|\\[a-z]+\{\}|\\.|\$.*?\$|.", word)
-        if len(pieces) > LONG_WORD:
-            words[at] = "".join(each + r"\allowbreak{}" * (number % 6 == 5) for number, each in enumerate(pieces))
-    return " ".join(words)
+SHORT = {"equivalent": "equiv.", "not comparable": "n/c"}  # verdicts
 
 
 def latex_cell(cell: Cell) -> str:
-    text = latex_formula(cell.text) if cell.kind == "formula" else latex_escape(cell.text)
-    return text + (rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else "")
-
-
-def latex_formula(formula: str) -> str:
-    """`4 × (64 + 1), no bias`: arithmetic in math mode, words as text."""
-    if not formula[:1].isdigit():
-        return latex_escape(formula)
-    arithmetic, comma, words = formula.partition(", ")
-    typeset = arithmetic.replace("×", r"\times").replace(",", "{,}")
-    return f"${typeset}$" + (f", {latex_escape(words)}" if comma else "")
+    text = SHORT.get(cell.text, cell.text) if cell.kind else cell.text
+    return latex_escape(text) + (rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else "")
 
 
 def latex_escape(text: str) -> str:
@@ -251,10 +215,8 @@ def to_markdown(description: Description, level: int = 1) -> str:
 
 def to_latex(description: Description) -> str:
     """The sentences as comments."""
-    parts = list(description.parts())
-    narrow = any(table.narrow for part in parts for table in part.tables)
-    lines = [f"% needs \\usepackage{{{'booktabs,tabularx' if narrow else 'booktabs'}}}"]
-    for part in parts:
+    lines = [r"% needs \usepackage{booktabs}"]
+    for part in description.parts():
         lines += [f"% {plain(text)}" for text in (part.title, *part.sentences) if text]
         lines += [line for table in part.tables for line in ("", *as_latex(table))]
     return "\n".join(lines)

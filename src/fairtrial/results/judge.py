@@ -229,8 +229,8 @@ class Grid:
         return grid
 
     def check_same_items(self) -> None:
-        """An item of one name must be the same item everywhere: its label, its group, what a hash says of it."""
-        for name in ("label", "group", "content"):
+        """An item of one name must be the same item everywhere: its label and its group."""
+        for name in ("label", "group"):
             column = self.rows[name]
             own = column.codes[self.row]
             if len(column.values) == 1 or not (other := own != own[0]).any():
@@ -361,7 +361,9 @@ def final_scores(rows: Rows) -> tuple[Rows, list[str]]:
         notes.append(f"{counted(int(again.sum()), 'row')} repeated a run to the last digit and count once.")
     kept = rows.kept(last & ~copies)
     if steps:
-        notes.append(last_step_words(rows, last & ~copies, step))
+        ends = step[last & ~copies]
+        span = " to ".join(dict.fromkeys(f"{end:,.0f}" for end in (ends.min(), ends.max())))
+        notes.append(f"Each run counts by its last step ({span}).")
     if kept["seed"].values == [None]:
         notes.append(UNPAIRED)
         numbers = run.kept(last & ~copies)
@@ -428,16 +430,6 @@ def copied(rows: Rows, run: Column, order: Counts, last: Mask) -> tuple[Mask, li
 def named(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return "; ".join(names[:NAMED]) + more
-
-
-def last_step_words(rows: Rows, last: Mask, step: Array) -> str:
-    ends, variant = step[last], rows["variant"].codes[last]
-    furthest = np.zeros(len(rows["variant"].values))
-    np.maximum.at(furthest, variant, ends)
-    early = int((ends < furthest[variant]).sum())
-    span = " to ".join(dict.fromkeys(f"{end:,.0f}" for end in (ends.min(), ends.max())))
-    line = f"Each run counts by its last step ({span})."
-    return line + f" {counted(early, 'run')} ended earlier than another one of the same variant." * bool(early)
 
 
 def threshold_of(rows: Rows, metric: Metric, threshold: float) -> tuple[str, float]:

@@ -1,15 +1,13 @@
-"""What others write about single test items -> plain rows. Nothing in a file is ever run.
+"""Tables of results (CSV, TSV, JSON lines, Parquet, a data frame) -> plain rows. Nothing in a file is ever run.
 
-Tables (CSV, TSV, JSON lines, Parquet, a data frame) and lm-evaluation-harness `samples_*.jsonl`. A pattern such as
-`runs/{variant}/seed-{seed}/samples.jsonl` says which file is whose.
+A pattern such as `runs/{variant}/seed-{seed}.csv` says which file is whose.
 """
 
 from __future__ import annotations
 
 import glob
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,12 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from fairtrial.data.tables import (
-    JSON_LINES,
     SUFFIXES,
     Table,
-    json_objects,
     no_garbage_collection,
-    read_lines,
     read_table,
     suffix_of,
     table_of,
@@ -30,14 +25,12 @@ from fairtrial.data.tables import (
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
-from fairtrial.results.item_rows import COLUMNS, Cells, Row, Rows, cells_of, from_table, joined, only, text
+from fairtrial.results.item_rows import COLUMNS, Cells, Rows, from_table, joined, only, text
 from fairtrial.statistics.outcomes import numbers_of
 
 FIELD = re.compile(r"\{(\w+)\}")
 IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say
-SAMPLES = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
-INSIDE = "samples_*.jsonl"  # looked for in a folder
-TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # looked for where there is none of these
+TABLES = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # looked for in a folder
 OURS = ("verdict.json", "study.toml", "plan.json", "trial.json")  # beside them lies nothing of others
 HOW = "`Results of your own` in the documentation lists what can be read"
 
@@ -89,7 +82,7 @@ def read_results(
     if isinstance(given, str | Path):
         given = [given]
     if isinstance(given, Mapping):
-        cells = cells_of(row for name, one in given.items() for row in scores_of(str(name), one))
+        cells = joined([scores_of(str(name), one) for name, one in given.items()])
         results = Results(cells | {"metric": [*metrics[:1], "score"][:1] * len(cells.get("item", ()))})
     elif isinstance(given, Sequence) and given and all(isinstance(one, str | Path) for one in given):
         results = read_files([each for one in given for each in places(str(one))], how)
@@ -126,8 +119,7 @@ def places(what: str) -> list[tuple[Path, dict[str, str]]]:
     if path.is_dir():
         inside = inside_of(path)
         if not inside:
-            what = f"no results were found (looked for {', '.join((INSIDE, *TABLES))})"
-            raise BadInput(what, HOW, path=path)
+            raise BadInput(f"no results were found (looked for {', '.join(TABLES)})", HOW, path=path)
         return [(each, {}) for each in inside]
     if not path.is_file():
         raise BadInput("does not exist", HOW, path=path)
@@ -135,9 +127,7 @@ def places(what: str) -> list[tuple[Path, dict[str, str]]]:
 
 
 def inside_of(folder: Path) -> list[Path]:
-    """Results in a folder: what other programs write; else tables."""
-    if logs := sorted(folder.rglob(INSIDE)):
-        return logs
+    """Tables in a folder, but not those of a study or a record."""
     tables = [each for each in folder.rglob("*") if suffix_of(each) in TABLES and each.is_file()]
     return sorted(each for each in tables if not any((each.parent / name).exists() for name in OURS))
 
@@ -169,17 +159,11 @@ def read_files(found: Sequence[tuple[Path, dict[str, str]]], how: Reading) -> Re
     parts = []
     notes: dict[str, None] = {}
     for path, told in found:
-        reader = reader_of(path)
-        try:
-            if reader is None:
-                own, assumed = how.cells(read_table(path), told)
-                notes |= dict.fromkeys(assumed)
-            else:
-                own = cells_of(reader(path))
-        except (AttributeError, TypeError, KeyError, IndexError) as error:
-            raise BadInput(f"is not in the form that it claims ({error!r})", HOW, path=path) from error
-        if not own:
-            continue
+        if suffix_of(path) not in SUFFIXES:
+            suffix = suffix_of(path) or "without a suffix"
+            raise BadInput(f"results of the kind {suffix} cannot be read", HOW, path=path)
+        own, assumed = how.cells(read_table(path), told)
+        notes |= dict.fromkeys(assumed)
         own |= {name: [value] * len(own["source"]) for name, value in told.items()}
         if "step" in own and not {"run", "seed"} & own.keys():  # a file is a run
             own["run"] = own["source"]
@@ -197,82 +181,20 @@ def common_name(paths: Sequence[Path]) -> str:
     return shared[-1] if len(shared) > 1 else "results"
 
 
-ReadRows = Callable[[Path], Iterator[Row]]
-
-
-def list_in(value: object) -> list[object]:
-    if value is not None and not isinstance(value, list):
-        raise TypeError(f"{value!r} is not a list")
-    return value or []
-
-
-def reader_of(path: Path) -> ReadRows | None:
-    """By its name and by what it holds. None: it is a table."""
-    suffix = suffix_of(path)
-    if suffix in JSON_LINES:
-        first = next((line for line in read_lines(path).lines if line.strip()), "")
-        return read_samples if '"doc_id"' in first and ('"resps"' in first or '"filtered_resps"' in first) else None
-    if suffix in SUFFIXES:
-        return None
-    raise BadInput(f"results of the kind {suffix or 'without a suffix'} cannot be read", HOW, path=path)
-
-
-def read_samples(path: Path) -> Iterator[Row]:
-    """lm-evaluation-harness, `--log_samples`: one line for each document and filter, in a folder named by the model."""
-    named = SAMPLES.fullmatch(path.name)
-    test, variant = named[1] if named else path.stem, path.resolve().parent.name
-    numbered = [(number, line) for number, line in enumerate(read_lines(path).lines, 1) if line.strip()]
-    for (number, _), sample in zip(numbered, json_objects(path, numbered), strict=True):
-        where, kept = f"{path}:{number}", sample.get("filter", "none")
-        names = [str(name) for name in list_in(sample.get("metrics"))] or [
-            name for name, value in sample.items() if name not in NOT_METRICS and harness_score(name, value) is not None
-        ]
-        if "bits_per_byte" in names:
-            names = [name for name in names if name != "byte_perplexity"]  # the same numbers in other words
-        for name in names:
-            scored = harness_score(name, sample.get(name))
-            if scored is None:  # what is no number cannot be judged
-                continue
-            metric, value, weight = scored
-            yield Row(
-                variant,
-                str(sample.get("doc_id")),
-                value,
-                test=test,
-                metric=metric if kept == "none" else f"{metric},{kept}",
-                weight=weight,
-                content=str(sample.get("doc_hash", "")),
-                source=where,
-            )
-
-
-NOT_METRICS = frozenset(
-    "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash target_hash".split()
-)
-ROLLING = {"word_perplexity": "perplexity", "byte_perplexity": "perplexity", "bits_per_byte": "bits per byte"}
-
-
-def harness_score(name: str, value: object) -> tuple[str, float, float] | None:
-    """Metric, value and weight. Rolling log-likelihoods come with the number of words or bytes that they are of."""
-    if isinstance(value, bool | int | float) and math.isfinite(value):
-        return (name, -float(value), 1.0) if name == "perplexity" else (name, float(value), 1.0)
-    pair = [float(each) for each in value if isinstance(each, int | float)] if isinstance(value, list) else []
-    if len(pair) != 2 or len(list_in(value)) != 2 or name not in ROLLING or pair[1] <= 0:
-        return None
-    nats = -pair[0] / pair[1]
-    return ROLLING[name], nats / math.log(2) if name == "bits_per_byte" else nats, pair[1]
-
-
-def scores_of(variant: str, given: object) -> Iterator[Row]:
+def scores_of(variant: str, given: object) -> Cells:
     """One seed, scores [item]; or several, an array or a list [seed item]."""
     if not isinstance(given, Iterable):
         raise BadInput(f"{variant}: {type(given).__name__} holds no results", "give an array [seed item]")
     seeds = list(given)
     several = not (seeds and (isinstance(seeds[0], int | float) or getattr(seeds[0], "ndim", None) == 0))
+    parts: list[Cells] = []
     for number, one in enumerate(seeds if several else [seeds]):
         where = f"{variant}, seed {number}" if several else variant
         values = numbers_of(one, where)
         if values.ndim != 1 or not np.isfinite(values).all():
             raise BadInput(f"{where} must hold one finite number for each item", "give an array [seed item]")
-        for item, value in enumerate(values.tolist()):
-            yield Row(variant, str(item), value, where, seed=str(number) if several else None)
+        count = len(values)
+        own: Cells = {"variant": [variant] * count, "source": [where] * count, "value": values.tolist()}
+        own |= {"item": list(map(str, range(count))), "seed": [str(number) if several else None] * count}
+        parts.append(own)
+    return joined(parts)

@@ -34,12 +34,11 @@ from fairtrial.formatting import (
     number_text,
     percent,
     strides_note,
-    vocabulary_of,
 )
 from fairtrial.recipe import Recipe
 from fairtrial.record import Listed, Record
 from fairtrial.report.render import PROSE_WIDTH, terminal_width, text_lines
-from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
+from fairtrial.results.sentences import counted
 from fairtrial.statistics.outcomes import Z_ONE_SIDED
 from fairtrial.stored import (
     HEADLINES,
@@ -174,32 +173,17 @@ def listing_values(each: Listed) -> dict[str, object]:
 
 
 def listing_table(listed: Sequence[Listed]) -> Table:
-    """A row for each record. Where vocabularies differ, language models have bits per byte, and the note says why."""
-    vocabularies, rows = set(), []
-    for each in listed:  # of thousands: a record's files are read once
-        rows.append([listing_row(each, in_bits) for in_bits in (False, True)])
-        if not each.problem and each.record.complete and each.record.recipe.task == "lm":
-            vocabularies.add(vocabulary_of(each.record.recipe))
-    differ = len(vocabularies) > 1
-    note = VOCABULARIES_DIFFER.replace("compared", "listed") if differ else ""
-    return Table("", LISTING, tuple(either[differ] for either in rows), note, text_columns=6)
+    """A row for each record."""
+    return Table("", LISTING, tuple(map(listing_row, listed)), text_columns=6)
 
 
-def listing_row(each: Listed, in_bits: bool) -> Row:
-    """`in_bits`: language models by their bits per byte."""
+def listing_row(each: Listed) -> Row:
     if each.problem:
         return row(str(each.record.folder), "", "", "", "", f"damaged: {each.problem}")
     recipe, scores = each.record.recipe, each.record.result.tests if each.record.complete else {}
-    told = ", ".join(final_score(name, score, in_bits) for name, score in scores.items()) or each.state
+    told = ", ".join(describe_score(test, score) for test, score in scores.items()) or each.state
     name, seed = recipe.name or "unnamed", str(each.record.trial.seed)
     return row(str(each.record.folder), recipe.task, name, format_parts(recipe), seed, told)
-
-
-def final_score(test: str, score: Metrics, in_bits: bool) -> str:
-    """As a result's table has it, not as a curve's point."""
-    if score.perplexity is None:
-        return describe_score(test, score)
-    return f"{test} {score.bits_per_byte:.3f} bits per byte" if in_bits else f"{test} perplexity {score.perplexity:.1f}"
 
 
 def describe_record(record: Record, names: Sequence[str] | None = None) -> Description:
@@ -432,6 +416,9 @@ def plan_lines(plan: PlanSummary) -> list[str]:
 
 
 def describe_score(split: str, score: Metrics) -> str:
+    """Of language models with bits per byte, which also compare models of different vocabularies."""
+    if score.perplexity is not None and score.bits_per_byte is not None:
+        return f"{split} perplexity {score.perplexity:.1f} ({score.bits_per_byte:.3f} bits per byte)"
     return f"{split} {_headline_text(score)}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fairtrial.results.values import (
@@ -21,7 +21,6 @@ from fairtrial.results.values import (
     Speedup,
     SpeedupProblem,
     TaskVerdict,
-    TestReuse,
     TrainingEndKind,
     UnlearnedKind,
     VerdictKind,
@@ -29,7 +28,7 @@ from fairtrial.results.values import (
 )
 
 if TYPE_CHECKING:
-    from fairtrial.stored import PastLook
+    pass
 
 FEW_ITEMS = 30  # below this, an interval is rough
 ALIKE = 3.0  # from so many neighbours that count as one, it is told
@@ -225,10 +224,6 @@ def limit_sentences(comparisons: Sequence[Comparison]) -> list[str]:
     if any((each.p or 1.0) < each.alpha and (each.p_adjusted or 0.0) >= each.alpha for each in judged):
         lines.append("An interval excludes zero, but the difference is not significant after correction.")
     lines += [power_sentence(judged)] if any(each.detectable for each in judged) else []
-    small = [each for each in comparisons if _within_margin(each)]
-    if small:
-        margin = change(small[0].metric.name, small[0].margin, signed=False)
-        lines.append(f"Significant, but smaller than {margin}: {listed([each.variant for each in small])}.")
     tested = [each for each in comparisons if each.effective_items is not None]
     if unpaired := [each for each in tested if not each.paired and not each.too_few_seeds]:
         common = max(len(each.by_seed) for each in unpaired)
@@ -242,12 +237,6 @@ def limit_sentences(comparisons: Sequence[Comparison]) -> list[str]:
         if (each.effective_items or 0) < FEW_ITEMS and not few:
             lines.append(f"With so few {kind} ({each.effective_items:.0f}), the interval is rough.")
     return lines
-
-
-def _within_margin(comparison: Comparison) -> bool:
-    low, high, margin = comparison.difference.low, comparison.difference.high, comparison.margin
-    clear = comparison.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)
-    return clear and low is not None and high is not None and -margin < low and high < margin
 
 
 def power_sentence(undecided: Sequence[Comparison]) -> str:
@@ -283,7 +272,6 @@ def task_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
         *contamination_sentences(verdict),
         *limit_sentences(verdict.comparisons),
         *wins,
-        *reuse_sentences(verdict.test_reuse, verdict.metric.name),
         *failure_sentences(verdict.failures),
         *([best_of_sentence(verdict.best_of, verdict.metric.name)] if verdict.best_of else []),
     ]
@@ -340,21 +328,6 @@ def _judged_before(comparisons: Sequence[Comparison]) -> str:
     ]
     advice = "--open-ended allows any number of verdicts; else repeat the study with new seeds."
     return f"{head} So far, against {comparisons[0].baseline}: {'; '.join(told)}. What to do: {advice}"
-
-
-def earlier_words(past: PastLook, now: PastLook) -> str:
-    """What an earlier verdict was on, as far as it differs."""
-    variants, before = ({name for own in look.seeds.values() for name in own} for look in (now, past))
-    most = [max((count for own in look.seeds.values() for count in own.values()), default=0) for look in (past, now)]
-    differences = [
-        (most[0] != most[1], f"with {counted(most[0], 'seed')}"),
-        (before != variants, f"with the variants {listed(sorted(before))}" if before else ""),
-        (past.baseline not in ("", now.baseline), f"against {past.baseline}"),
-        (past.outcomes != "" and past.margins != now.margins, "with another margin"),
-        (past.outcomes != "" and past.endpoint != now.endpoint, "with another endpoint"),
-    ]
-    told = [text for differs, text in differences if differs]
-    return f"this study was judged before, {listed(told or ['on other outcomes or by another rule'])}"
 
 
 def unlearned_sentences(verdict: TaskVerdict) -> list[str]:
@@ -437,21 +410,6 @@ def contamination_sentences(verdict: TaskVerdict) -> list[str]:
     return lines
 
 
-def reuse_sentences(test_reuse: Mapping[str, Mapping[str, TestReuse]], metric: str) -> list[str]:
-    """What picking the best step on the test set would have claimed. Perplexity during training is a quick one: not the
-    table's."""
-    lines, way = [], ""
-    if metric in ("perplexity", "bits per byte"):
-        metric, way = "perplexity", " (non-overlapping windows)"
-    for name, by_set in test_reuse.items():
-        for test_set, use in by_set.items():
-            picked, honest = use.picked_on_test, use.honest
-            if use.watched and picked is not None and honest is not None and picked != honest:
-                numbers = f"{score_words(metric, picked)} instead of {score_words(metric, honest)}"
-                lines.append(f"With its best step picked on {test_set}, {name} would score {numbers}{way}.")
-    return lines
-
-
 def failure_sentences(failures: Sequence[Failure]) -> list[str]:
     if not failures:
         return []
@@ -467,53 +425,27 @@ def best_of_sentence(best_of: BestOf, metric: str) -> str:
 def baseline_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
     """How variants compare with the strongest baseline of each test set: sentences that must come first (losses), and
     those that can wait."""
-    groups: defaultdict[tuple[tuple[VerdictKind, int], str], list[str]] = defaultdict(list)
+    places: defaultdict[tuple[VerdictKind, int, str, tuple[str, ...]], list[str]] = defaultdict(list)
     for name, test_set in verdict.sets.items():
-        subset = test_set.subset
-        here = [e for e in verdict.baseline_comparisons if (e.test_set, e.subset) == (name, subset)]
-        for kind, head, numbers in _against_strongest(here, name if subset == "all" else f"{name} ({subset} items)"):
-            groups[kind, head].append(numbers)
-    lines = {
-        kind: [f"{head}: {'; '.join(numbers)}." for (its, head), numbers in groups.items() if its == kind]
-        for kind in VERBS
-    }
-    wins = (VerdictKind.UNDECIDED, 1), (VerdictKind.BETTER, 1)
-    losses = [line for kind in VERBS if kind not in wins for line in lines[kind]]
-    return losses, [line for kind in wins for line in lines[kind]]
-
-
-def _standing(comparison: Comparison) -> tuple[VerdictKind, int]:
-    gain = comparison.gain or 0.0
-    return comparison.verdict, (gain > 0) - (gain < 0)
-
-
-def _against_strongest(
-    comparisons: Sequence[Comparison], where: str
-) -> Iterator[tuple[tuple[VerdictKind, int], str, str]]:
-    """How it stands, who does what to which baseline, with which numbers."""
-    sound = [each for each in comparisons if each.verdict != VerdictKind.NOT_COMPARABLE and each.scores]
-    if not sound:
-        return
-    sign = 1 if sound[0].metric.higher_is_better else -1
-
-    def of(comparison: Comparison, side: int) -> float:
-        return sign * comparison.scores[side] if comparison.scores else -math.inf
-
-    alike = [each for each in sound if each.metric == sound[0].metric]  # perplexities and bits rank apart
-    strongest = max(alike, key=lambda each: of(each, 1)).baseline
-    for kind, (singular, plural) in VERBS.items():
-        alike = [each for each in sound if each.baseline == strongest and _standing(each) == kind]
-        if not alike:
+        here = [e for e in verdict.baseline_comparisons if (e.test_set, e.subset) == (name, test_set.subset)]
+        sound = [each for each in here if each.verdict != VerdictKind.NOT_COMPARABLE and each.scores]
+        if not sound:
             continue
-        many = len(alike) > 1
-        names = listed([each.variant for each in alike])
-        who = f"Variants {names} {plural}" if many else f"Variant {names} {singular}"
-        if many and len(alike) == len({each.variant for each in comparisons}):
-            who = f"Every variant {singular}"
-        numbers = []
-        for metric in dict.fromkeys(each.metric.name for each in alike):
-            best = max((each for each in alike if each.metric.name == metric), key=lambda each: of(each, 0))
-            ours, theirs = (score_words(metric, value) for value in best.scores or ())
-            name = f" at best ({best.variant})" if many else ""
-            numbers.append(f"{ours}{name} against {theirs}{' bits per byte' * (metric == 'bits per byte')}")
-        yield kind, f"{who} {strongest}, which needs no network", f"on {where} {' and '.join(numbers)}"
+        sign = 1 if sound[0].metric.higher_is_better else -1
+        alike = [each for each in sound if each.metric == sound[0].metric]  # perplexities and bits rank apart
+        strongest = max(alike, key=lambda each: sign * each.scores[1] if each.scores else -math.inf).baseline
+        by_kind: defaultdict[tuple[VerdictKind, int], list[str]] = defaultdict(list)
+        for each in sound:
+            if each.baseline == strongest:
+                gain = each.gain or 0.0
+                by_kind[each.verdict, (gain > 0) - (gain < 0)].append(each.variant)
+        for (kind, side), variants in by_kind.items():
+            places[kind, side, strongest, tuple(variants)].append(name)
+    losses, wins = list[str](), list[str]()
+    order = list(VERBS)
+    for (kind, side, strongest, names), sets in sorted(places.items(), key=lambda each: order.index(each[0][:2])):
+        verb = VERBS[kind, side][len(names) > 1]
+        who = "All variants" if len(names) == len(verdict.scores) > 1 else listed(names)
+        line = f"{who} {verb} {strongest}, which needs no network, on {listed(sets)}."
+        (wins if side > 0 else losses).append(line)
+    return losses, wins

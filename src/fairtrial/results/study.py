@@ -13,26 +13,21 @@ from typing import TYPE_CHECKING, TypeVar
 from fairtrial.description import Description, Result
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.finding import Passport
 from fairtrial.recipe import PROBES
 from fairtrial.record import RESULT, Record
 from fairtrial.results.records import plan_lines
 from fairtrial.results.values import Verdict
 from fairtrial.stored import (
-    ParameterRows,
     PlanSummary,
     StoredPlan,
     TrialInfo,
     read_document,
-    read_parameters,
     read_plain,
     write_document,
 )
 from fairtrial.typed import WrongValue, structure, unstructure
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from fairtrial.results.outcomes import Outcomes
     from fairtrial.run import Run
 
@@ -113,18 +108,6 @@ class StudyFiles:
     @cached_property
     def plan(self) -> StoredPlan:
         return self.read("plan.json", StoredPlan) or StoredPlan()
-
-    @cached_property
-    def parameters(self) -> ParameterRows:
-        if self.given is not None:
-            return {}
-        for name in ("parameters.json", "ledger.json"):
-            self.inside(name)  # no symlink
-        return read_parameters(self.folder, HINT)
-
-    def passport(self, task: str, variant: str) -> Passport | None:
-        """What the audit of one variant found; None where there was none."""
-        return self.read(f"passports/{task}/{variant}.json", Passport)
 
     @cached_property
     def study_text(self) -> str:
@@ -266,12 +249,6 @@ class Study(Result):
     def rows(self) -> list[dict[str, object]]:
         return self.verdict.rows()
 
-    def __repr__(self) -> str:
-        return "\n".join(self._without_verdict()) or repr(self.verdict)
-
-    def _repr_html_(self) -> str:
-        return super()._repr_html_() if self._without_verdict() else self.verdict._repr_html_()
-
     def _without_verdict(self) -> list[str]:
         if self.plan is not None and self.planned:
             return plan_lines(self.plan)
@@ -280,18 +257,6 @@ class Study(Result):
         except FairtrialError as error:
             return [error.what, *([error.hint] if error.hint else [])]
         return []
-
-    def plot(self) -> Figure:
-        """Every difference with its 95% interval."""
-        return self.verdict.plot()
-
-    def to_markdown(self, *, every: bool = False) -> str:
-        """As its verdict does."""
-        return self.verdict.to_markdown(every=every)
-
-    def to_latex(self, *, every: bool = False) -> str:
-        """As its verdict does."""
-        return self.verdict.to_latex(every=every)
 
     @property
     def planned(self) -> bool:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fairtrial.description import Description, Result
+from fairtrial.typed import Count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,6 @@ class ReasonCode(StrEnum):
     DIFFERENT_TOKENS = "different_tokens"
     DIFFERENT_TEXTS = "different_texts"
     DIFFERENT_VOCABULARIES = "different_vocabularies"
-    UNSOUND_DATA = "unsound_data"
     FAILED_AUDIT = "failed_audit"
     NOT_AUDITED = "not_audited"
     NEITHER_LEARNED = "neither_learned"
@@ -422,31 +422,23 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What a search chose for a variant, on validation."""
+class VariantSearch:
+    """What a search chose for one variant, on validation."""
 
+    tries: Count
     best: Mapping[str, object]
-    tries: int | None = None
-    validation: float | None = None
-    rates: tuple[float, ...] = ()  # learning rates that were tried
-    short: tuple[float | None, ...] = ()  # the validation score of each after a short training
-    whole: tuple[float | None, ...] = ()  # and after the whole training
+    validation: float
+    scores: tuple[float | None, ...]  # of every try; None: it failed
+    rates: tuple[float, ...] = ()  # of a tuned learning rate; its scores are of a short training
+    whole: tuple[float | None, ...] = ()  # of the whole training, of the rates that it was tried for
 
 
 @dataclass(frozen=True)
-class SearchSummary:
-    variants: Mapping[str, Choice]
-    tries: int | None = None
-    trials: int | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Untuned:
-    """The same variants as they were given, beside the tuned ones."""
-
-    comparisons: tuple[Comparison, ...]
-    scores: Scores
+class TaskSearch:
+    tries: Count
+    trials: Count
+    seconds: float
+    variants: Mapping[str, VariantSearch]
 
 
 class SpeedupProblem(StrEnum):
@@ -556,8 +548,7 @@ class TaskVerdict:
     audits: Mapping[str, AuditSummary] = field(default_factory=dict)
     data_findings: tuple[DataFinding, ...] | None = None  # None: the data was not audited
     failures: tuple[Failure, ...] = ()
-    search: SearchSummary | None = None
-    untuned: Untuned | None = None
+    search: TaskSearch | None = None
     best_of: BestOf | None = None
     speedups: tuple[Speedup, ...] = ()  # of language models, from their validation curves
 
@@ -624,12 +615,11 @@ class Verdict(Result):
         """Whether every comparison that can be judged is decided, so that no further look is needed."""
         return all(comparison.decided for comparison in self.comparisons)
 
-    def describe(self, *, every: bool = False, narrow: bool = False) -> Description:
-        """Its sentences and tables. `every`: all tables, also contamination, test reuse, audits and search; `narrow`:
-        of each task one, which fits a column of a paper."""
+    def describe(self, *, every: bool = False) -> Description:
+        """Its sentences and tables. `every`: all tables, also contamination, test reuse, audits and search."""
         from fairtrial.results.verdict_tables import describe_verdict
 
-        return describe_verdict(self, every=every, narrow=narrow)
+        return describe_verdict(self, every=every)
 
     def rows(self) -> list[dict[str, object]]:
         from fairtrial.results.verdict_tables import comparison_numbers
@@ -650,19 +640,11 @@ class Verdict(Result):
         """Sentences and tables. `every`: all tables, also contamination, test reuse, audits and search."""
         return self.render("terminal", every=every)
 
-    def to_markdown(self, *, every: bool = False) -> str:
-        """The same as Markdown."""
-        return self.render("markdown", every=every)
-
-    def to_latex(self, *, every: bool = False) -> str:
-        """A table that fits a column of a paper; `every`: all tables."""
-        return self.render("latex", every=every, narrow=not every)
-
-    def render(self, to: str, *, every: bool = False, narrow: bool = False) -> str:
+    def render(self, to: str, *, every: bool = False) -> str:
         """As terminal, markdown, latex or csv."""
         from fairtrial.report.render import render
 
-        return render(self.describe(every=every, narrow=narrow), to)
+        return render(self.describe(every=every), to)
 
     def write_page(self, page: str | Path) -> Path:
         """Write it as a page to open in a browser."""

@@ -34,11 +34,6 @@ from fairtrial.results.values import (
 MOST_LIMITS = 3
 SUBSETS = ("all", "clean", "contaminated")
 VERDICTS = {kind: kind.value.replace("_", " ") for kind in VerdictKind}
-SHORT_VERDICTS = VERDICTS | {VerdictKind.EQUIVALENT: "equiv.", VerdictKind.NOT_COMPARABLE: "n/c"}
-MEANINGS = {  # of the short words
-    VerdictKind.EQUIVALENT: "equiv.: no difference of interest",
-    VerdictKind.NOT_COMPARABLE: "n/c: not comparable",
-}
 BESIDE = ("bits per byte", "perplexity without unknown words", "unknown words")
 CLASSES = {  # of a comparison with what needs no transformer, in a page's style
     VerdictKind.BETTER: "beats",
@@ -56,9 +51,9 @@ LEVELS = {
 Makers = tuple[Callable[[TaskVerdict], Table | None], ...]
 
 
-def describe_verdict(verdict: Verdict, *, every: bool = False, narrow: bool = False) -> Description:
-    """Sentences first, then the tables. `narrow`: of each task one, which fits a column of a paper."""
-    makers = MAIN + FURTHER if every else (narrow_scores,) if narrow else MAIN
+def describe_verdict(verdict: Verdict, *, every: bool = False) -> Description:
+    """Sentences first, then the tables."""
+    makers = MAIN + FURTHER if every else MAIN
     charts = [comparison_chart(task.comparisons, f"difference from {task.baseline}") for task in verdict.tasks.values()]
     drawn = [chart for chart in charts if chart.rows]
     return Description(shown_sentences(verdict, every), verdict_tables(verdict, makers), verdict.name, drawn)
@@ -288,45 +283,6 @@ def scores(task: TaskVerdict) -> Table | None:
     return some(f"scores ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
 
 
-def narrow_scores(task: TaskVerdict) -> Table | None:
-    """Scores, differences and verdicts, on the items that verdicts are on; of what needs no transformer, the best."""
-    judged = {(each.variant, each.test_set): each for each in task.comparisons}
-    rows, used = list[Row](), set[VerdictKind]()
-    sign = -1 if task.metric.higher_is_better else 1
-    means = [each.test_set for each in task.comparisons if each.test_set not in task.sets]  # over several test sets
-    for test_set in (*set_names(task), *dict.fromkeys(means)):
-        subset = task.sets[test_set].subset if test_set in task.sets else "all"
-        items = task.sets[test_set].count(subset) if test_set in task.sets else None
-        items = next((each.items for each in task.comparisons if each.test_set == test_set), items)
-        kept = f" ({few_digits(items)}{'' if subset == 'all' else f' {subset}'} items)" if items else ""
-        rows.append((Cell(f"{test_set}{kept}"),))
-        simple = []
-        for cell, by_set, ours in contenders(task):
-            score = by_set.get(test_set, {}).get(subset)
-            mean = score.mean.estimate if score else None
-            text = score_text(Interval(mean), bool(items))
-            comparison = judged.get((cell.text, test_set))
-            if ours and not (test_set in means and comparison is None):
-                used |= {comparison.verdict} if comparison else set()
-                verdict = SHORT_VERDICTS[comparison.verdict] if comparison else MISSING
-                rows.append(row(cell, text, difference_text(comparison) if comparison else MISSING, verdict))
-            elif is_number(mean):
-                simple.append((sign * mean, row(f"{cell.text} (no transformer)", text, MISSING, MISSING)))
-        rows += [cells for _, cells in sorted(simple, key=lambda each: each[0])[:1]]
-    seeds = sorted({each.seeds for each in task.comparisons})
-    note = f"Mean over {' or '.join(map(str, seeds))} seeds." if seeds else "Mean over seeds."
-    if any(each.question == Question.CHECKPOINTS for each in task.comparisons):
-        note = "One checkpoint of each."
-    if judged:
-        against = " and ".join(dict.fromkeys(each.baseline for each in task.comparisons))
-        note += f" Difference from {against} in {task.metric.difference_unit}, with its 95% interval."
-        note += " Verdicts are Holm-corrected; intervals are not."
-    note += "".join(f" {meaning}." for kind, meaning in MEANINGS.items() if kind in used) + strides_of(task)
-    columns = ("variant", "score", "difference", "verdict")
-    table = Table(metric_text(task.metric), columns, tuple(rows), note, narrow=True)
-    return table if len(rows) > len(set_names(task)) else None
-
-
 def strides_of(task: TaskVerdict) -> str:
     return strides_note({name: each.context for name, each in task.sets.items() if each.context is not None})
 
@@ -509,7 +465,7 @@ def learning_rates(task: TaskVerdict) -> Table | None:
     rates = sorted({rate for each in choices.values() for rate in each.rates})
     rows = []
     for variant, choice in choices.items():
-        for title, scores in (("a quarter", choice.short), ("all", choice.whole)):
+        for title, scores in (("a quarter", choice.scores), ("all", choice.whole)):
             by_rate = dict(zip(choice.rates, scores, strict=True))
             rows.append(row(named(task, variant), title, *(plain_number(by_rate.get(rate), 1) for rate in rates)))
     columns = ("variant", "of the training", *(f"{rate:g}" for rate in rates))
@@ -517,31 +473,10 @@ def learning_rates(task: TaskVerdict) -> Table | None:
     return some(f"validation by learning rate ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
 
 
-def tuning(task: TaskVerdict) -> Table | None:
-    """The verdicts on tuned variants, and those on the same variants as they were given."""
-    before, rows = task.untuned.comparisons if task.untuned else (), []
-    for variant in dict.fromkeys(each.variant for each in before):
-        for test_set, pair in first_and_last((*task.comparisons, *before), variant).items():
-            verdicts = (cell for each in pair for cell in (verdict_cell(each), difference_text(each)))
-            rows.append(row(named(task, variant), test_set, *verdicts))
-    columns = ("variant", "test set", "tuned", "difference", "untuned", "difference")
-    note = "Untuned: every variant and the baseline as they were given; a family of comparisons of its own."
-    return some("tuned and untuned", columns, rows, note, text_columns=3)
-
-
-def first_and_last(every: Iterable[Comparison], variant: str) -> dict[str, tuple[Comparison, Comparison]]:
-    """By test set: the first and the last comparison of a variant."""
-    pairs: dict[str, tuple[Comparison, Comparison]] = {}
-    for each in every:
-        if each.variant == variant:
-            pairs[each.test_set] = (pairs.get(each.test_set, (each, each))[0], each)
-    return pairs
-
-
 def failures(task: TaskVerdict) -> Table | None:
     rows = (row(named(task, each.variant), str(each.seed), each.error) for each in task.failures)
     return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
-MAIN: Makers = (comparisons, test_sets, tuning, scores, speedups, versus_baselines, cost, failures)
+MAIN: Makers = (comparisons, test_sets, scores, speedups, versus_baselines, cost, failures)
 FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search, learning_rates)

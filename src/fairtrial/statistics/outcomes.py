@@ -23,7 +23,7 @@ from fairtrial.results.values import (
     Metric,
     Question,
     Score,
-    SearchSummary,
+    TaskSearch,
     TestReuse,
     TestSet,
     TrainingEnd,
@@ -52,7 +52,6 @@ CLEAN, EXACT, NEAR = 0, 1, 2  # a test item: not in the training set, an exact c
 Z_ONE_SIDED = 1.645  # 5% of networks that guess get above it
 LEAST = {"accuracy": 1.0, "perplexity": 0.01}  # least difference of interest: points; nats per token
 TOLERATED = 0.01  # share of contaminated items up to which verdicts are on all items
-HEADLINES = {"accuracy": 1, "window_perplexity": -1, "masked_perplexity": -1}  # 1: higher is better, -1: lower
 
 
 LARGEST = 1e100  # squares of values must be numbers, too
@@ -61,11 +60,6 @@ LARGEST = 1e100  # squares of values must be numbers, too
 def is_extreme(values: Array) -> Mask:
     """Numbers that are too large or too small to compute with."""
     return (np.abs(values) > LARGEST) | ((values != 0) & (np.abs(values) < 1 / LARGEST))
-
-
-def headline(score: Mapping[str, object]) -> tuple[str, int]:
-    """The name and the sign of the metric that a score is known by."""
-    return next((name, sign) for name, sign in HEADLINES.items() if name in score)
 
 
 @dataclass(frozen=True)
@@ -150,7 +144,6 @@ class TaskOutcomes:
     status: dict[str, Array] = field(default_factory=dict)  # test set -> CLEAN, EXACT or NEAR of each item
     clusters: Mapping[str, Counts] = field(default_factory=dict)  # test set -> the speech or block of each item
     audits: Mapping[str, AuditSummary] = field(default_factory=dict)  # by variant
-    unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
     question: Question = Question.NEW_RUNS  # of checkpoints, one network of each: only about new items
     endpoint: str | None = None  # the test set that decides; None: the mean of all
     primary: bool = True  # whether it is judged; else it is exploratory
@@ -168,7 +161,7 @@ class TaskOutcomes:
     test_reuse: Mapping[str, Mapping[str, TestReuse]] = field(default_factory=dict)  # variant -> test set
     failures: tuple[Failure, ...] = ()
     data_findings: tuple[DataFinding, ...] | None = None  # checks of the data that did not pass; None: not audited
-    search: SearchSummary | None = None
+    search: TaskSearch | None = None
 
     @property
     def vocabularies_differ(self) -> bool:

@@ -186,8 +186,7 @@ class TaskComparisons:
             for name in names
         ]
         contrast = compare((variant, task.baseline, title, subset), metric or task.metric, sets, question=task.question)
-        red = [Reason(ReasonCode.UNSOUND_DATA, f"the data is unsound ({finding})") for finding in task.unsound]
-        red += [reason for side in (variant, task.baseline) if (reason := audit_reason(side, task.audits.get(side)))]
+        red = [reason for side in (variant, task.baseline) if (reason := audit_reason(side, task.audits.get(side)))]
         return replace(contrast, not_comparable=(*red, *contrast.not_comparable))
 
     def mostly_unlearned(self, variant: str, test_sets: Sequence[str]) -> bool:

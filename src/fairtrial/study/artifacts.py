@@ -28,18 +28,16 @@ from fairtrial.results.values import (
     DataFinding,
     Failure,
     OwnCode,
-    SearchSummary,
+    TaskSearch,
     TestReuse,
     TrainingEnd,
     TrainingEndKind,
 )
 from fairtrial.statistics.crossed import Array
 from fairtrial.statistics.outcomes import (
-    CLEAN,
     SetOutcomes,
     TaskOutcomes,
     Vocabulary,
-    describe_set,
     stack_outcomes,
 )
 from fairtrial.statistics.speedup import Curve
@@ -137,7 +135,7 @@ def keep_artifact(plan: Plan, result: JobResult) -> list[str]:
         task = result.job.key[0]  # of the study: a probe's recipe is of another task
         marked = replace(audit, mark=data_mark(plan, task))
         plan.home.write("contamination.json", plan.home.read_data_audits() | {task: marked})
-        return too_few_clean(plan, task, audit)
+        return []
     told = []
     if result.job.kind == "passport" and isinstance(result.value, tuple):
         for audited in result.value:
@@ -147,16 +145,6 @@ def keep_artifact(plan: Plan, result: JobResult) -> list[str]:
             plan.home.write(f"passports/{task}/{variant}.json", passport)
             told += failed_passport(plan, task, variant)
     return told
-
-
-def too_few_clean(plan: Plan, task: str, audit: DataAudit) -> list[str]:
-    """Test sets of which too little is left without what the training set holds as well."""
-    sets, told = plan.eval_sets[task], []
-    for name, copied in audit.sets.items():
-        status = np.array(copied.status)
-        if name in sets.items and describe_set(status, len(status)).subset == "clean" and not sets.too_few(name):
-            told.append(sets.too_few(name, np.flatnonzero(status == CLEAN).tolist(), "items that are no duplicates"))
-    return [why for why in told if why]
 
 
 def failed_passport(plan: Plan, task: str, variant: str) -> list[str]:
@@ -194,7 +182,7 @@ def passport_mark(plan: Plan, task: str, variant: str) -> str:
     return "-".join([fingerprint(plan.recipes[task][variant]), *plugins])
 
 
-def gather(plan: Plan, task: str, search: SearchSummary | None = None) -> TaskOutcomes:
+def gather(plan: Plan, task: str, search: TaskSearch | None = None) -> TaskOutcomes:
     """Records, baselines and audits of a task -> what the statistics are given."""
     records, baseline = plan.finished(task), plan.study.baseline
     failures = [
@@ -416,9 +404,3 @@ def failed_findings(audit: DataAudit | None) -> tuple[DataFinding, ...] | None:
         for each in audit.findings
         if each.severity != "pass"
     )
-
-
-def write_parameters(plan: Plan) -> None:
-    """The parameters of each variant, for the page."""
-    rows = {task: {name: own.rows for name, own in named.items()} for task, named in plan.calibration.items()}
-    plan.home.write("parameters.json", rows)

@@ -102,8 +102,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
         task = prepared.task
         loop = Loop(task, recipe.training, recipe.scoring, job.seed)
         set_up_seconds = time.monotonic() - started
-        rows = ledger_of(task.network).rows
-        parameters = sum(row.count for row in rows)
+        parameters = sum(row.count for row in ledger_of(task.network).rows)
         flops = flops_of(task.network, rows_in_step=recipe.training.batch).per_step
         pace = step_seconds(loop)
         score_seconds, final_seconds = scoring_seconds(loop)
@@ -117,7 +116,6 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
             parameters=parameters,
             flops_per_step=flops,
             memory_mb=round(prepared.memory_needed / 1e6, 1),
-            rows=tuple(rows),
         )
 
 

@@ -23,7 +23,6 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import RESULT, Record
 from fairtrial.registry import did_you_mean
-from fairtrial.results.sentences import counted
 from fairtrial.statistics.outcomes import CLEAN, describe_set
 from fairtrial.stored import Calibration, PastLook, PlanSummary, Settings, StoredPlan, TrialResult
 from fairtrial.study.design import METRIC, Study, Variant, check_same_items, recipe_of
@@ -64,18 +63,6 @@ class EvalSets:
             kept = np.flatnonzero(status == CLEAN) if clean else np.arange(self.items[name])
             counts.append(len(kept) if name not in self.groups else len({self.groups[name][item] for item in kept}))
         return len(counts) ** 2 / sum(1 / max(1, count) for count in counts)
-
-    def too_few(self, test_set: str, items: Sequence[int] | None = None, of: str = "items") -> str:
-        """Why a test set, or those of its items, is too little for a verdict: fewer than three groups; else empty."""
-        kept = range(self.items[test_set]) if items is None else items
-        groups = self.groups.get(test_set)
-        units = len(kept) if groups is None else len({groups[item] for item in kept})
-        if units > 2:
-            return ""
-        together = "" if groups is None else f" in {counted(units, 'group')}"
-        why = f"too little for a verdict: {test_set} has {len(kept)} {of}{together}"
-        more = "; neighbours in a running text are a group of at least 256 words and 8 context lengths"
-        return f"{why}; test on more text{more if groups is not None else ''}"
 
 
 @dataclass(frozen=True)
@@ -330,9 +317,7 @@ def done_event(result: JobResult) -> JobDone:
     if not isinstance(result.value, TrialResult):
         return done
     sets = result.value.tests or result.value.scores
-    scores = {name: score.figure(METRIC[result.value.task]) for name, score in sets.items()}
-    bits = {name: score.bits_per_byte for name, score in sets.items() if score.bits_per_byte is not None}
-    return replace(done, scores=scores, bits_per_byte=bits or None)
+    return replace(done, scores={name: score.figure(METRIC[result.value.task]) for name, score in sets.items()})
 
 
 def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan:

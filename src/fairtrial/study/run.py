@@ -11,10 +11,8 @@ from pathlib import Path
 from fairtrial.engines import Engine, InProcess, JobResult, Stop
 from fairtrial.errors import Interrupted
 from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
-from fairtrial.formatting import vocabulary_of
 from fairtrial.progress import status
 from fairtrial.recipe import PROBES
-from fairtrial.results.sentences import earlier_words
 from fairtrial.results.study import write_verdict
 from fairtrial.results.values import AuditLevel, Rule, Sentence, TaskVerdict, Verdict
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS
@@ -30,7 +28,6 @@ from fairtrial.study.artifacts import (
     keep_artifact,
     passport_jobs,
     trained_jobs,
-    write_parameters,
 )
 from fairtrial.study.design import METRIC, Study
 from fairtrial.study.folder import StudyFolder
@@ -51,11 +48,12 @@ from fairtrial.study.search import (
     run_search,
     search_again,
     search_seconds_left,
-    search_summary,
     tries_of,
     tuning_sentences,
 )
 from fairtrial.study.tables import load_study, study_from
+
+JUDGED_BEFORE = "this study was judged before, on other data or with another question"
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,6 @@ def run_study(
             plan = replace(plan, settled={**dict.fromkeys(decided, seeds), **plan.settled})
             if verdict.clear:
                 break
-        write_parameters(plan)
         write_verdict(home.path / "verdict.json", verdict)  # it stands before the page is drawn
         from fairtrial.report.page import write_study_page
 
@@ -135,9 +132,7 @@ def plan_study(
     if options.rule == Rule.UNTIL_CLEAR:
         study = study.with_seeds(LOOKS[0].seeds)
     plan = make_plan(study, home)
-    every = plan.eval_sets.values()
-    few = [why for sets in every for name in sets.items if (why := sets.too_few(name))]
-    for note in dict.fromkeys([*(note for sets in every for note in sets.notes), *few]):
+    for note in dict.fromkeys(note for sets in plan.eval_sets.values() for note in sets.notes):
         on_event(StudyNotice(note))
     plan = plan.with_recipes(earlier_choice(plan))
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
@@ -174,7 +169,7 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
 
 def judge(plan: Plan, rule: Rule, search: StoredSearch | None = None) -> tuple[Verdict, PastLook | None]:
     """The verdict, and how it is remembered; None where nothing could be claimed."""
-    chosen = {task: search_summary(own) for task, own in search.tasks.items()} if search else {}
+    chosen = search.tasks if search else {}
     tasks = {task: gather(plan, task, chosen.get(task)) for task in plan.recipes}
     now = look_of(plan, tasks, rule)
     verdict = judge_outcomes(plan, tasks, now)
@@ -207,8 +202,7 @@ def judge_outcomes(plan: Plan, tasks: Mapping[str, TaskOutcomes], now: PastLook)
     if now.rule == Rule.OPEN_ENDED:
         family = len(now.compared.union(*(past.compared for past in plan.looks)))
         return judge_study(plan.study.name, tasks, open_ended=True, family=family)
-    earlier = uncorrected(plan.looks, now)
-    text = earlier_words(earlier, now) if earlier else ""
+    text = JUDGED_BEFORE if uncorrected(plan.looks, now) else ""
     if now.rule == Rule.FIXED:
         return judge_study(plan.study.name, tasks, earlier=text)
     *before, look = [look for look in LOOKS if look.seeds <= len(plan.study.seeds)]
@@ -252,7 +246,6 @@ def judge_again(plan: Plan, rule: Rule, *, rebuild: bool = False) -> Verdict:
     plan = planned_again(plan)
     if rebuild:
         run_missing(plan, InProcess(), Options(), lambda event: None, lambda: False)
-        write_parameters(plan)
     return judge(plan, rule, search_again(plan) if plan.study.search else None)[0]
 
 
@@ -272,27 +265,17 @@ def own_weights_sentences(plan: Plan) -> list[Sentence]:
 
 
 def training_sentences(plan: Plan) -> list[Sentence]:
-    """Steps and epochs of each variant, where variants differ in batches or duration: of finished trials (some may stop
-    early), else as planned."""
+    """Steps and epochs of each variant, where variants differ in batches or duration."""
     sentences = []
     for task, measured in plan.calibration.items():
-        told, asked = [], set()
+        told = {}
         for name, own in measured.items():
-            training = plan.recipes[task][name].training
-            asked.add((training.batch, own.steps, own.steps_per_epoch))
-            results = (record.result for record in plan.finished(task)[name].values())
-            trials = [(each.steps, each.steps_per_epoch) for each in results] or [(own.steps, own.steps_per_epoch)]
-            steps = span([count for count, _ in trials], ",")
-            epochs = span([count / per_epoch for count, per_epoch in trials], ".1f")
-            told.append(f"{name} {steps} steps of {training.batch} rows ({epochs} epochs)")
-        if len(asked) > 1:
-            sentences.append(Sentence(f"Training differs: {', '.join(told)}.", task))
+            rows, epochs = plan.recipes[task][name].training.batch, own.steps / own.steps_per_epoch
+            told[name] = f"{own.steps:,} steps of {rows} rows ({epochs:.1f} epochs)"
+        if len(set(told.values())) > 1:
+            text = ", ".join(f"{name} {each}" for name, each in told.items())
+            sentences.append(Sentence(f"Training differs: {text}.", task))
     return sentences
-
-
-def span(values: Sequence[float], form: str) -> str:
-    low, high = format(min(values), form), format(max(values), form)
-    return low if low == high else f"{low} to {high}"
 
 
 def data_sentences(verdict: TaskVerdict) -> list[str]:
@@ -338,9 +321,6 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
         final_seconds=round(seeds * final / engine.width * share_left, 1),
         memory_mb=max((own.memory_mb for own in measured), default=0.0),
         comparisons=dict.fromkeys(plan.eval_sets, family),
-        vocabularies_differ=tuple(
-            task for task, recipes in plan.recipes.items() if len(set(map(vocabulary_of, recipes.values()))) > 1
-        ),
         smallest_detectable={
             task: ""
             if open_ended

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
-import numpy as np
-
 from fairtrial.engines import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.events import SearchStarted
@@ -21,9 +19,8 @@ from fairtrial.formatting import format_time
 from fairtrial.recipe import with_changes
 from fairtrial.results.records import trained_seconds
 from fairtrial.results.sentences import listed
-from fairtrial.results.values import Choice, SearchSummary, TaskVerdict
-from fairtrial.rng import generator_for
-from fairtrial.stored import FailedTrial, Settings, StoredSearch, TaskSearch, VariantSearch
+from fairtrial.results.values import TaskSearch, TaskVerdict, VariantSearch
+from fairtrial.stored import FailedTrial, Settings, StoredSearch
 from fairtrial.study.design import METRIC, Search, Variant
 from fairtrial.study.folder import FAILED_TRIES
 from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, recipes_of, run_jobs, to_run
@@ -41,28 +38,8 @@ TUNING_COST = (len(FACTORS) * SHORT + FINALISTS) * 1.1  # in trainings, with a r
 
 
 def tries_of(search: Search) -> Tries:
-    """The settings to try, the same for every variant."""
-    if search.random is None:
-        values = [list(space) for space in search.fields.values() if isinstance(space, Sequence)]
-        return [dict(zip(search.fields, chosen, strict=True)) for chosen in itertools.product(*values)]
-    rng = generator_for(search.seeds[0], "search")
-    tries: Tries = []
-    for _ in range(50 * search.random):  # a small space may not hold so many different ones
-        drawn = {name: draw(space, rng) for name, space in search.fields.items()}
-        if drawn not in tries and len(tries) < search.random:
-            tries.append(drawn)
-    return tries
-
-
-def draw(space: object, rng: np.random.Generator) -> object:
-    """One of a list, or a number between two; what starts above 0 is drawn on a log scale unless told otherwise."""
-    if isinstance(space, Sequence):
-        return space[int(rng.integers(len(space)))]
-    assert isinstance(space, Mapping)
-    low, high = space["from"], space["to"]
-    on_logs = space.get("scale", "log" if low > 0 else "linear") == "log"
-    value = math.exp(rng.uniform(math.log(low), math.log(high))) if on_logs else rng.uniform(low, high)
-    return round(value) if type(low) is int and type(high) is int else float(f"{value:.4g}")
+    """Every combination of the values to try, the same for every variant."""
+    return [dict(zip(search.fields, values, strict=True)) for values in itertools.product(*search.fields.values())]
 
 
 def searched(plan: Plan, task: str) -> list[Variant]:
@@ -242,31 +219,16 @@ def tuning_sentences(plan: Plan, task: str, verdict: TaskVerdict) -> list[str]:
         rates: dict[float, list[str]] = {}
         for name, recipe in plan.recipes[task].items():
             rates.setdefault(recipe.training.learning_rate, []).append(name)
-        told = [f"{listed(names)} {rate:g}" for rate, names in rates.items()]
+        told = ", ".join(f"{listed(names)} {rate:g}" for rate, names in rates.items())
         one = f"all variants use learning rate {next(iter(rates)):g}" if len(rates) == 1 else ""
-        untuned = [f"Untuned: {one or 'learning rates are as given, ' + ', '.join(told)}."]
-        if search is None:
-            return untuned
+        lines = [f"Untuned: {one or f'learning rates are as given, {told}'}."]
     else:
-        untuned = []
-    seconds, tries = search.seconds or 0.0, search.tries or 0
-    folders = {record.folder: record for named in plan.finished(task).values() for record in named.values()}
-    rest = sum(trained_seconds(record.clock()) for record in folders.values())
-    share, count = seconds / max(1e-9, seconds + rest), len(search.variants)
-    tried = f"{search.trials} trials ({tries // count} tries for each of {count} variants)"
-    took = f"{format_time(seconds)} of one core, {share:.0%} of the study's training"
-    chosen = [f"{name} {choice.best[RATE]:g}" for name, choice in search.variants.items() if choice.rates]
-    tuned = [f"Tuned on validation, with equal tries: learning rate {', '.join(chosen)}."] if chosen else untuned
-    return [*tuned, f"The search took {tried}: {took}."]
-
-
-def search_summary(search: TaskSearch) -> SearchSummary:
-    """Without the scores of every try."""
-    choices = {
-        name: Choice(row.best, row.tries, row.validation, row.rates, row.scores if row.rates else (), row.whole)
-        for name, row in search.variants.items()
-    }
-    return SearchSummary(choices, search.tries, search.trials, search.seconds)
+        chosen = ", ".join(f"{name} {choice.best[RATE]:g}" for name, choice in search.variants.items())
+        lines = [f"Tuned on validation, with equal tries: learning rate {chosen}."]
+    if search is not None:
+        tries = f"{search.tries // len(search.variants)} tries for each of {len(search.variants)} variants"
+        lines.append(f"The search took {search.trials} trials ({tries}): {format_time(search.seconds)} of one core.")
+    return lines
 
 
 def validation_score(plan: Plan, trials: list[Trial]) -> float | None:
