@@ -27,11 +27,10 @@ MAPPINGS = {"lm": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "classify": "MODEL_FOR_SE
 TITLES = {"lm": "Causal language models", "classify": "Sequence classifiers"}
 COLUMNS = {  # of the table -> the checks behind it
     "future": ("M3", "M4"),
-    "padding right": ("M6",),
     "padding left": ("K2",),
     "mask of ones": ("K1",),
-    "batch mates": ("M7",),
-    "repeats": ("M12",),
+    "padding right, batch mates": ("M7",),
+    "repeats": ("S1",),
     "cache": ("C1",),
     "cache in pieces": ("C1p",),
     "cache + padding": ("C2",),

@@ -284,7 +284,7 @@ def finetune(
 
     Args:
         data: Labelled text: a file or folder; in Python also what `train` takes.
-        encoder (FOLDER|RECORD|minilm): A checkpoint's folder (BERT, RoBERTa, DistilBERT, MiniLM), a record of
+        encoder (FOLDER|RECORD|minilm): A checkpoint's folder (BERT, RoBERTa, MiniLM), a record of
             `fairtrial train mlm`, or 'minilm' (from an installed package).
         pool: Sentence vector: 'first' token, 'mean', 'max' or 'attention'. Default: as pretrained.
         recipe (FILE.toml): A recipe file, not the built-in one.

@@ -45,7 +45,7 @@ def test_an_honest_network_that_offers_all_is_asked_all_and_passes() -> None:
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.kind.__name__)
 def test_a_fault_is_found_under_its_condition_and_by_no_other_check(cheat: Cheat) -> None:
     torch.manual_seed(0)
-    others = {each.caught_by for each in CHEATS} | {"M3", "M6", "M7", "C1"}
+    others = {each.caught_by for each in CHEATS} | {"M3", "M7", "C1"}
     calls = 1600 if cheat.caught_by == "S1" else 20
     found = failed(audit(subject(cheat.kind(40, 20, 0, 0), calls=calls), only=sorted(others)))
     in_float32, many_calls = {"T1"}, {"M7", "T1", "F1", "F2"}  # which ask under the same condition
@@ -118,9 +118,9 @@ def test_what_a_network_does_not_offer_is_not_asked_and_never_passed() -> None:
     audited = ft.audit(Bag(), kind="classifier", length=6)
     verdicts = {each.id: each.verdict for each in audited.findings}
     assert audited.passed
-    assert [id for id in ("M1", "M6", "K1", "K2") if verdicts[id] != NOT_ASKED] == []
+    assert [id for id in ("M1", "M2", "K1", "K2") if verdicts[id] != NOT_ASKED] == []
     assert verdicts["M7"] == PASS
-    assert "not tested: M1, M2, M6" in summary(audited.findings)
+    assert "not tested: M1, M2" in summary(audited.findings)
     assert verdicts.keys() <= {check.id for check in CHECKS}
 
 
@@ -132,7 +132,6 @@ def test_a_network_that_breaks_the_contract_is_told_what_was_called_and_what_cam
     with pytest.raises(BadInput, match=r"Last: model\(ids \[1, 20\]\) gives tensor \[1, 1, 40\], and no logits") as bad:
         ft.audit(Last(40, 20, 0, 0), kind="causal", length=20, maps=False)
     assert "[1, 20, 40]" in bad.value.hint
-    assert "nanoGPT" in bad.value.hint
     with pytest.raises(BadInput, match="cannot declare 'pad_side'; did you mean"):
         ft.audit(Own(40, 20, 0, 0), kind="causal", pad_side="left")
 

@@ -22,7 +22,7 @@ from fairtrial.audit.subject import Subject, Text, files_read, plan_of_module, s
 from fairtrial.finding import FAIL, NOT_ASKED, PASS, REPORT
 from fairtrial.record import Record
 
-PROBES = ["M3", "M6", "M7", "T1", "F1", "L1", "S1", "V3", "V6"]
+PROBES = ["M3", "M7", "T1", "F1", "L1", "S1", "V3", "V6"]
 
 
 def asked(kind: Callable[[], nn.Module]) -> Subject:
@@ -51,7 +51,7 @@ FAULTS: list[tuple[type[Own], str]] = [
     (faults.SlightlyAhead, "M3"),
     (faults.ReadsItsCallers, "V3"),
     (faults.AheadBeyondItsLength, "L1"),
-    (faults.PaddingIsRead, "M6"),
+    (faults.PaddingIsRead, "M7"),
     (faults.SwitchesOnAfterTraining, "S1"),
     (faults.AheadBetweenTexts, "M7"),
     (faults.DropoutSeededByItsWords, "T1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import cheats_claiming
@@ -46,13 +47,10 @@ def test_an_honest_part_passes_every_check(name: str) -> None:
 def test_the_reports_reweighting_is_caught() -> None:
     for over in ("batch", "row"):
         in_decoder = failed(audit(small_subject("lm", "reweight", over=over), only=UNTRAINED))
-        assert {"M3", "M4", "M6"} <= in_decoder.keys()
+        assert {"M3", "M4", "M7"} <= in_decoder.keys()
         assert "future" in in_decoder["M3"]
-        assert "Padding" in in_decoder["M6"]
-        assert ("M7" in in_decoder) or over == "row"
         in_encoder = failed(audit(small_subject("classify", "reweight", over=over), only=UNTRAINED))
-        assert "M6" in in_encoder
-        assert over == "row" or "other texts" in in_encoder["M7"]
+        assert re.search("padding|other texts", in_encoder["M7"])
 
 
 def test_a_rotary_that_turns_by_content_is_named_for_what_it_lacks(known: Know) -> None:

@@ -11,7 +11,6 @@ import pytest
 from sources import write
 
 from fairtrial.data.cleaning import clean_data
-from fairtrial.data.columns import candidates
 from fairtrial.data.corpus import Corpus
 from fairtrial.data.readers import read
 from fairtrial.errors import BadInput
@@ -69,9 +68,9 @@ def test_a_split_column_is_honoured_and_an_unused_one_named(tmp_path: Path, kind
 
 
 def test_other_names_are_given_or_guessed_where_there_is_no_doubt(tmp_path: Path) -> None:
-    path = table(tmp_path / "a.csv", "uid,review_body,sentiment,fold")
-    note = "columns: text from 'review_body', label from 'sentiment', split from 'fold'; not used: uid"
-    for corpus in (read_as(path), read_as(path, text="review_body", label="Sentiment", split="fold")):
+    path = table(tmp_path / "a.csv", "uid,review,Sentiment,split")
+    note = "columns: text from 'review', label from 'Sentiment', split; not used: uid"
+    for corpus in (read_as(path), read_as(path, text="review", label="Sentiment", split="split")):
         assert texts(corpus) == EXPECTED
         assert note in corpus.notes
     assert len(read_as(path, split="none").train) == 8
@@ -85,10 +84,6 @@ def test_where_there_is_doubt_the_user_chooses(tmp_path: Path) -> None:
     path = table(tmp_path / "a.csv", "rating,review,author,split")
     assert refused(path).what == f"{path}: columns rating, author could all be the label"
     assert len(read_as(path, label="author").tests) == 2
-    path = table(tmp_path / "b.csv", "fold,text,label,subset")
-    assert "subset" in read_as(path).notes[0]  # `fold` never says train, so it is not the split
-    path = table(tmp_path / "c.csv", "id,text,label,fold", tuple("01234567"))
-    assert read_as(path).notes == ("columns: text, label; not used: id, fold",)
 
 
 def test_a_column_called_split_that_names_no_splits_is_refused(tmp_path: Path) -> None:
@@ -149,7 +144,6 @@ def test_a_hugging_face_folder_is_read_shard_by_shard(tmp_path: Path) -> None:
         "test": 2,
         "test_hard": 2,
     }
-    assert corpus.notes == ("files not read: data/unsupervised-00000-of-00001.jsonl",)
     (tmp_path / "data" / "train-00001-of-00002.jsonl").unlink()
     assert "is one of 2 files of the train set; 1 are here" in refused(tmp_path).what
 
@@ -163,15 +157,7 @@ def test_files_in_folders_of_splits_are_read(tmp_path: Path) -> None:
         "test": 2,
     }
     table(tmp_path / "train.csv", "id,text,label,extra", ("x", "y"))
-    assert "two files could be the train set" in refused(tmp_path).what
-
-
-def test_names_that_tell_something_about_a_text_are_not_taken_for_it() -> None:
-    names = ["text_id", "review_date", "reviewText", "label_text", "Class Name", "comment_count"]
-    assert candidates("text", names) == ["reviewText"]
-    assert candidates("label", names) == ["Class Name"]
-    assert candidates("group", ["age_group"]) == []
-    assert candidates("split", ["data_split"]) == ["data_split"]
+    assert "train.csv and a.csv could both be the train set" in refused(tmp_path).what
 
 
 def test_a_file_with_a_split_column_is_cleaned_row_by_row(tmp_path: Path) -> None:
@@ -186,21 +172,3 @@ def test_a_file_with_a_split_column_is_cleaned_row_by_row(tmp_path: Path) -> Non
 def test_columns_count_in_a_fingerprint_only_where_they_are_named() -> None:
     assert fingerprint(Recipe()) == "b713546edafd8663"  # as before there were such fields
     assert fingerprint(with_settings(Recipe(), ["data.text_column=t"])) != fingerprint(Recipe())
-
-
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_a_column_beside_the_labels_names_the_classes(tmp_path: Path, kind: str) -> None:
-    def named(*names: str, header: str = "text,label,label_text") -> Corpus:
-        cells = [[f"text {at}", str(at % 2), name] for at, name in enumerate(names)]
-        if kind == "csv":
-            return read_as(write(tmp_path / "a.csv", "\n".join([header, *map(",".join, cells)])))
-        rows = (json.dumps(dict(zip(header.split(","), row, strict=True))) for row in cells)
-        return read_as(write(tmp_path / "a.jsonl", "\n".join(rows)))
-
-    corpus = named("bad", "good", "bad", "good")
-    assert (corpus.labels, corpus.class_names) == (("0", "1"), {"0": "bad", "1": "good"})
-    assert corpus.notes == ("columns: text, label, names of classes from 'label_text'",)
-    assert named("bad", "good", "bad", "fine").class_names == {}  # two names for one class
-    assert named("bad", "bad", "bad", "bad").class_names == {}  # one name for two classes
-    assert named("bad", "", "bad", "").class_names == {}
-    assert named("bad", "good", "bad", "good", header="text,label,colour").class_names == {}

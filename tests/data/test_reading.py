@@ -173,7 +173,6 @@ def test_class_folders_are_read_file_by_file(tmp_path: Path) -> None:
     assert rows(corpus) == [("neg", "Bad."), ("pos", "Good\nfilm."), ("pos", "Fine.")]
     assert sorted(corpus.files) == ["neg/1.txt", "pos/1.txt", "pos/2"]
     assert corpus.train[0].location == str(tmp_path / "neg/1.txt")
-    assert corpus.notes == (f"1 file next to the class folders of {tmp_path.name} not read",)
 
 
 def test_split_folders_above_the_classes_are_honoured(tmp_path: Path) -> None:

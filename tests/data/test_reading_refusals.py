@@ -46,9 +46,9 @@ def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, conten
         ("text\tlabel\tText\nA b\t0\tC d\n", None, "columns text, Text could all be the text"),
         ("label\ttext\tlabel\n0\tA b\t1\n", 1, "two columns are called 'label'"),
         ("0\tA b\n0\tC d\n", None, "the training set has only one class, '0'"),
-        ("aa\tbb\nbb\taa\n", None, "it is unclear which column is the label and which the text"),
-        ("".join(f"{n}\ttext {n}\n" for n in range(50)), None, "no column looks like a label: each has more than 25 "
-         "different values"),
+        ("aa\tbb\nbb\taa\n", 1, "it is unclear which of its columns is the text; its first row is: aa, bb"),
+        ("".join(f"{n}\ttext {n}\n" for n in range(50)), 1, "it is unclear which of its columns is the text; its "
+         "first row is: 0, text 0"),
         ("", None, "the file is empty"),
         ("\n \n", None, "the file is empty"),
         ("0\tA b\n1\tC\0d\n", 2, "a NUL byte: it is not plain text"),
@@ -96,7 +96,7 @@ def test_a_missing_path_suggests_a_similar_name(tmp_path: Path) -> None:
     path = tmp_path / "reveiws.tsv"
     assert refusal(path).what == f"{path}: no such file or folder; did you mean 'reviews.tsv'?"
     path = tmp_path / "no" / "such.tsv"
-    assert refusal(path).what == f"{path}: no such path; there is no folder {str(tmp_path / 'no')!r} either"
+    assert refusal(path).what == f"{path}: no such file or folder"
 
 
 def test_a_folder_where_a_file_should_be_and_the_reverse(tmp_path: Path) -> None:
@@ -122,7 +122,6 @@ def test_formats_that_nobody_knows_are_refused(tmp_path: Path) -> None:
     assert refusal(file).what.startswith(f"{file}: the format cannot be detected from the suffix")
     assert refusal(file, format="tabel").what == "data.format = 'tabel' is not known; did you mean 'table'?"
     assert refusal(tmp_path).what == f"{tmp_path}: no known format: the folder contains a.pdf"
-    assert "save the sheet as CSV" in refusal(write(tmp_path / "sheet" / "a.xlsx", "x")).hint
     assert refusal(write(tmp_path / "what" / "a.abc", "x")).hint.startswith("set data.format")
     assert refusal(Path("a\0b")).what.startswith("'a\\x00b' is not a path")
     with pytest.raises(BadInput, match=r"data\.source is empty"):

@@ -24,7 +24,7 @@ GONE = re.compile(
     r"|(plan|plan\.json)/comparisons/|verdict\.json/tasks/[^/]+/(comparisons|exploratory|against_baselines|best_of)"
     r"|verdict\.json/.*/(low|high)$|.*/(df|second_opinion.*)$"  # families are judged in another way since 0.3
     r"|.*findings/T1 [^/]*/value$|passports\|.*/value$|trials/.*/passport\.json$"  # on one's own text since 0.3
-    r"|.*findings/(M5|M7s|M12d) |json/\d+/findings/(M3|M7|F1|L1|C1|C1p) [^/]*/value$"  # of random batches since 0.3
+    r"|.*findings/(M5|M6|M7s|M12d?) |json/\d+/findings/(M3|M7|F1|L1|C1|C1p) [^/]*/value$"  # of random batches
     r"|json/\d+/(flops/rows/|sees$|tests/[^/]+/telling/)"  # FLOPs by component, reach of a context, influential words
     r"|(verdict\.json|json/0)/tasks/[^/]+/match/"  # a variant with its own shape.hidden says the same
     r"|look/drawn/\d+/checks/"  # those are of the leak audit

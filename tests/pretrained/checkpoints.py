@@ -23,20 +23,13 @@ def write_checkpoint(folder: Path, kind: str, *, head: bool = True, **changes: A
     else:
         write_word_pieces(folder, MARKS + WORDS)
         entries = len(MARKS + WORDS)
-    if kind == "distilbert":
-        config = transformers.DistilBertConfig(
-            vocab_size=entries, dim=24, n_layers=2, n_heads=3, hidden_dim=40, max_position_embeddings=20, **changes
-        )
-        built = transformers.DistilBertForSequenceClassification if head else transformers.DistilBertModel
-    else:
-        sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
-        more = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2} if kind == "roberta" else {}
-        name = "Roberta" if kind == "roberta" else "Bert"
-        places = 62 if kind == "roberta" else 20
-        config = getattr(transformers, f"{name}Config")(
-            vocab_size=entries, max_position_embeddings=places, **sizes, **more, **changes
-        )
-        built = getattr(transformers, f"{name}ForSequenceClassification" if head else f"{name}Model")
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
+    more = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2} if kind == "roberta" else {}
+    name, places = ("Roberta", 62) if kind == "roberta" else ("Bert", 20)
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=entries, max_position_embeddings=places, **sizes, **more, **changes
+    )
+    built = getattr(transformers, f"{name}ForSequenceClassification" if head else f"{name}Model")
     torch.manual_seed(3)
     model = built(config).eval()
     with torch.no_grad():

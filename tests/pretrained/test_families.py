@@ -16,7 +16,7 @@ from fairtrial.model.network import Classifier
 from fairtrial.pretrained.checkpoint import SHA256, Checkpoint, fill, find_minilm, fresh_parameters, read_checkpoint
 from fairtrial.recipe import Shape
 
-FAMILIES = ("bert", "roberta", "distilbert")
+FAMILIES = ("bert", "roberta")
 
 
 def built(checkpoint: Checkpoint, classes: int) -> Classifier:

@@ -203,7 +203,7 @@ def test_what_the_zoo_labels_names_checks_that_exist(monkeypatch: pytest.MonkeyP
     assert (
         zoo.cell("GPT2LMHeadModel", {"M3": {"verdict": "PASS"}, "M4": {"verdict": "FAIL"}}, ("M3", "M4")) == "**FAIL**"
     )
-    assert zoo.cell("GPT2LMHeadModel", {"M6": {"verdict": "PASS"}}, ("M6",)) == "ok"
+    assert zoo.cell("GPT2LMHeadModel", {"M7": {"verdict": "PASS"}}, ("M7",)) == "ok"
 
 
 def test_a_trend_is_the_slope_of_the_difference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -414,7 +414,8 @@ def after_many_calls(subject: Subject) -> Measured:
     def answers() -> list[Tensor]:
         return [network(ids, lengths), network(short)]
 
-    before, weights = answers(), {name: each.clone() for name, each in tensors_of(network)}
+    kept, weights = ids.clone(), {name: each.clone() for name, each in tensors_of(network)}
+    before = answers()
     own = subject.external is not None or not all(map(of_library, subject.parts.values()))
     seconds = MANY_CALLS["own" if own else "built in"] * subject.patience
     worst, done, until = 0.0, 0, time.process_time() + seconds
@@ -423,19 +424,21 @@ def after_many_calls(subject: Subject) -> Measured:
             worst = worst if torch.equal(before[1], found := network(short)) else largest_change([before[1]], [found])
             done += 1
     worst = max(worst, largest_change(before, answers()))
+    if not torch.equal(ids, kept):
+        return at_most(torch.inf, 0.0, "", "It changes its input tokens in place.")
     moved = [name for name, each in tensors_of(network) if name in weights and not same(each, weights[name])]
     where = f"After {done:,} calls"
-    if not worst and not moved and any(each.requires_grad for each in network.parameters()):
+    if moved:
+        return at_most(torch.inf, 0.0, "", f"{where} {moved[0]!r} has changed: it learns from what it is scored on.")
+    if not worst and any(each.requires_grad for each in network.parameters()):
         where += " and a step of training that is taken back"
         loss_of(subject, network.train())[0].backward()
         network.eval().zero_grad()
         for name, each in tensors_of(network):
             each.detach().copy_(weights[name])
         worst = largest_change(before, answers())
-    bad = f"{where} its logits have moved by {worst:.2g}"
-    return at_most(
-        worst, 0.0, f"{where} it gives its first answers.", bad + (f" ({moved[0]!r} has changed)." if moved else ".")
-    )
+    bad = f"{where} its logits have moved by {worst:.2g}."
+    return at_most(worst, 0.0, f"{where} it gives its first answers.", bad)
 
 
 def tensors_of(network: nn.Module) -> list[tuple[str, Tensor]]:

@@ -239,6 +239,9 @@ def depends_on_batch(subject: Subject) -> Measured:
     for rows in random_batches(subject, "batches", SECONDS * subject.patience):
         tested.note(rows)
         before = subject.answers(rows, filler=pad)
+        width = min(max(map(len, rows)) + 1, subject.plan.shape.length)
+        filler = drawn_like(subject, torch.zeros(width, dtype=torch.long), rng) if subject.pad is None else pad
+        tested.change("padding", before, subject.answers(rows, width, filler))
         if subject.causal:
             others, kept = other_endings(subject, rows, rng)
             later_words(tested, before, subject.answers(others, filler=pad), kept)

@@ -27,7 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
-from fairtrial.model.external import KINDS, Declared, ExternalModel, padded_left, spoken, tensors_in
+from fairtrial.model.external import KINDS, Declared, ExternalModel, spoken, tensors_in
 from fairtrial.model.hugging_face import build_model, chunk_of
 from fairtrial.model.network import Classifier, LanguageModel, memory_needed
 from fairtrial.model.part import Part, parts
@@ -303,40 +303,18 @@ def perturb_weights(network: nn.Module, seed: int) -> None:
 
 
 def to_float64_eval(network: Network, rows: Sequence[Tensor]) -> Network:
-    """Float64 and eval mode; float32 where a network refuses float64, or where a mask overflows there (the lowest
-    number of float64 is minus infinity to a softmax in float32, which a class of Hugging Face may have)."""
+    """Float64 and eval mode; float32 where a network declares it (`single`: its softmax is in float32 whatever its
+    weights are, and a mask may overflow there) or refuses float64."""
     network = network.double().eval()
     try:
-        if computes_in_float32(network, rows[0]):
-            return network.float()
-        if answers_are_numbers(network, rows) or not answers_are_numbers(network.float(), rows):
-            return network.double()
+        with torch.no_grad():
+            network(rows[0][None]).sum()
     except Exception as error:  # the checks will report any other error
         cause = error if isinstance(error, RuntimeError) else error.__cause__
-        if isinstance(cause, RuntimeError) and re.search("float|double|dtype", str(cause).lower()):
-            network.float()
-    return network
-
-
-@torch.no_grad()
-def computes_in_float32(network: Network, row: Tensor) -> bool:
-    """Whether a network that may do so does."""
-    if not (isinstance(network, ExternalModel) and network.declared.single):
-        return False
-    with Trace() as trace:
-        network(row[None])
-    return trace.single
-
-
-@torch.no_grad()
-def answers_are_numbers(network: Network, rows: Sequence[Tensor]) -> bool:
-    """Whether those of real tokens are, without padding and beside it."""
-    found = [network(rows[0][None])]
-    if isinstance(network, ExternalModel) and network.declared.pads in ("left", "both"):
-        ids, lengths = as_batch([rows[0], rows[len(rows) // 4]], filler=network.declared.pad or 0)
-        logits = network.logits(*padded_left(ids, lengths))
-        found += list(logits[:, -int(lengths.min()) :] if network.causal else logits)
-    return not any(bool(each.isnan().any()) for each in found)
+        refused = isinstance(cause, RuntimeError) and re.search("float|double|dtype", str(cause).lower())
+        return network.float() if refused else network
+    single = isinstance(network, ExternalModel) and network.declared.single
+    return network.float() if single else network
 
 
 def subject_of(plan: Plan, stream: list[int] | None = None, weights: dict[str, Tensor] | None = None) -> Subject:

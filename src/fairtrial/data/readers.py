@@ -22,9 +22,10 @@ from fairtrial.data.probe_tasks.order import read_order
 from fairtrial.data.probe_tasks.recall import recall
 from fairtrial.data.sotu import read_sotu
 from fairtrial.data.tables import (
+    SPLIT_NAMES,
     Sources,
     TextFile,
-    by_split,
+    check_single,
     entries,
     hashes,
     is_folder,
@@ -72,8 +73,8 @@ def detect(path: Path) -> str:
     """The format of a file by its suffix, of a folder by its content."""
     if not is_folder(path):
         if suffix_of(path) not in SUFFIXES:
-            known, hint = ", ".join(SUFFIXES), CONVERSIONS.get(suffix_of(path), HINT)
-            raise BadInput(f"the format cannot be detected from the suffix; known are {known}", hint, path=path)
+            known = ", ".join(SUFFIXES)
+            raise BadInput(f"the format cannot be detected from the suffix; known are {known}", HINT, path=path)
         return SUFFIXES[suffix_of(path)]
     if is_course(path):
         return "course"
@@ -187,21 +188,23 @@ def _labelled(file: TextFile) -> Documents:
 
 def read_folder(folder: Path, data: recipe.Data, task: str) -> Corpus:
     """One folder per class, one text file per document; train/, dev/ and test/ may be above the classes."""
-    splits = by_split(folder, "folders", {entry: entry.name for entry in _folders(folder)})
-    if "train" not in splits:
-        splits = {"train": folder}  # then its folders are the classes
+    splits: Sources = {}
+    for entry in _folders(folder):
+        splits.setdefault(SPLIT_NAMES.get(entry.name.lower(), ""), []).append(entry)
+    named = {split: found for split, found in splits.items() if split}
+    for split, found in named.items():
+        check_single(split, found, folder)
+    if "train" not in named:
+        named = {"train": [folder]}  # then its folders are the classes
     files: list[TextFile] = []
-    notes: list[str] = []
-    documents = {split: _classes(entry, task, files, notes) for split, entry in splits.items()}
-    return corpus_of(documents, files=_hashes(folder, files), notes=tuple(notes))
+    documents = {split: _classes(entry, task, files) for split, (entry,) in named.items()}
+    return corpus_of(documents, files=_hashes(folder, files))
 
 
-def _classes(folder: Path, task: str, files: list[TextFile], notes: list[str]) -> Documents:
+def _classes(folder: Path, task: str, files: list[TextFile]) -> Documents:
     classes = _folders(folder)
     if not classes:
         raise BadInput("there is no class folder", "create one folder per class, with text files in it", path=folder)
-    if ignored := len(entries(folder)) - len(classes):
-        notes.append(f"{ignored} file{'s' if ignored > 1 else ''} next to the class folders of {folder.name} not read")
     documents = []
     for entry in classes:
         texts = entries(entry)
@@ -300,9 +303,4 @@ FORMATS = ("auto", *READERS, "sotu", *PROBES)
 SPLIT_SUFFIXES = {"table": TABLE_SUFFIXES, "jsonl": JSON_SUFFIXES, "lines": (".tokens",)}
 SUFFIXES = {suffix: name for name, suffixes in SPLIT_SUFFIXES.items() for suffix in suffixes} | {".txt": "text"}
 MOST_LABELS = 1000
-CONVERSIONS = {  # what people have at hand that is no plain text
-    **dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "save the sheet as CSV (UTF-8)"),
-    **dict.fromkeys((".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub"), "save it as plain text (.txt, UTF-8)"),
-    **dict.fromkeys((".zip", ".tgz", ".bz2", ".xz", ".7z"), "unpack it and name the file or folder inside"),
-}
 HINT = "set data.format to one of: " + ", ".join(READERS)

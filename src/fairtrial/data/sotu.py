@@ -32,8 +32,6 @@ SECTION = 25  # sentences that stay together when validation is carved
 class Speech:
     name: str  # 2012-Obama-1
     president: str  # obama
-    last: str
-    full: str
     label: str
 
 
@@ -80,11 +78,6 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
     )
 
 
-def presidents() -> tuple[str, ...]:
-    """The ids of all presidents, the first president first."""
-    return tuple(dict.fromkeys(speech.president for speech in _speeches(read_lines(_folder() / "metadata.csv"))))
-
-
 def check_presidents(names: tuple[str, ...]) -> None:
     """Refuse a name that no president has."""
     _chosen(names, _speeches(read_lines(_folder() / "metadata.csv")))
@@ -107,33 +100,19 @@ def _speeches(metadata: TextFile) -> list[Speech]:
     for row in sorted(rows, key=lambda row: (row["date"], row["fileid"])):
         president, last, full = row["president_id"], row["president"], row["president_full"]
         label = READABLE.get(president, full if namesakes[last] > 1 else last)
-        speeches.append(Speech(row["fileid"], president, last, full, label))
+        speeches.append(Speech(row["fileid"], president, label))
     return speeches
 
 
 def _chosen(names: tuple[str, ...], speeches: list[Speech]) -> list[Speech]:
-    """The speeches of the named presidents. A name is an id, or else a full, last or readable name that is unique."""
-    ids = {speech.president for speech in speeches}
-    ids_of: defaultdict[str, set[str]] = defaultdict(set)  # by name
-    for speech in speeches:
-        first, _, rest = speech.full.partition(" ")
-        for name in (speech.full, speech.last, speech.label, rest, f"{first} {speech.last}"):
-            ids_of[normalised(name)].add(speech.president)
-    found: list[str] = []
+    """The speeches of the presidents with these ids."""
+    ids = sorted({speech.president for speech in speeches})
     for name in names:
-        matching = {name.lower()} if name.lower() in ids else ids_of[normalised(name)]
-        if len(matching) > 1:
-            what = f"data.presidents: {name!r} could be {' or '.join(sorted(matching))}"
-            raise BadInput(what, "use one of these ids")
-        if not matching:
-            suggestion = did_you_mean(name.lower(), sorted(ids))
-            raise BadInput(f"data.presidents: no president with speeches is called {name!r}{suggestion}")
-        found += matching
-        if len(set(found)) < len(found):
-            raise BadInput(f"data.presidents: {found[-1]!r} is named twice")
-    if not found:
-        raise BadInput("data.presidents is empty", "name some, such as 'obama', 'bush-43'")
-    return [speech for speech in speeches if speech.president in found]
+        if name not in ids:
+            raise BadInput(f"data.presidents: no president with speeches is called {name!r}{did_you_mean(name, ids)}")
+    if not names or len(set(names)) < len(names):
+        raise BadInput("data.presidents is empty, or names one twice", "name some, such as 'obama', 'bush-43'")
+    return [speech for speech in speeches if speech.president in names]
 
 
 def _held_out(speeches: list[Speech], data: recipe.Data) -> set[str]:

@@ -15,13 +15,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from fairtrial.disk import disk_errors, parse_json, sha256_of, write_bytes
 from fairtrial.errors import BadInput
+from fairtrial.registry import did_you_mean
 
 LINE_LIMIT = 1_000_000  # characters: a longer line is most often a binary file or one without line ends
 SPLIT_NAMES = {  # the usual spellings of each split
@@ -142,15 +142,12 @@ def split_files(folder: Path, suffixes: tuple[str, ...]) -> Sources:
                 found.setdefault(split, []).append(file)
     for split, files in found.items():
         shards = [SHARD.fullmatch(split_part(file)) for file in files]
+        if shards[0] and all(shards) and int(shards[0][3]) != len(files):
+            what = f"{files[0].name} is one of {int(shards[0][3])} files of the {split} set; {len(files)} are here"
+            raise BadInput(what, "add the others", path=folder)
         in_one_folder = {SPLIT_NAMES.get(file.parent.name.lower()) if file.parent != folder else "" for file in files}
-        if in_one_folder == {split}:
-            continue
-        if shards[0] and all(shards):
-            if int(shards[0][3]) != len(files):
-                what = f"{files[0].name} is one of {int(shards[0][3])} files of the {split} set; {len(files)} are here"
-                raise BadInput(what, "add the others", path=folder)
-        elif len(files) > 1:
-            raise _two("files", split, files[0], files[1], folder)
+        if in_one_folder != {split} and not all(shards):
+            check_single(split, files, folder)
     return found
 
 
@@ -165,21 +162,10 @@ def split_name(name: str) -> str | None:
     return SPLIT_NAMES.get(name.lower(), further)
 
 
-def by_split(folder: Path, kind: str, names: dict[Path, str]) -> dict[str, Path]:
-    """The entries whose name is that of a split."""
-    found: dict[str, Path] = {}
-    for entry, name in names.items():
-        split = SPLIT_NAMES.get(name.lower())
-        if split in found:
-            raise _two(kind, split, found[split], entry, folder)
-        if split is not None:
-            found[split] = entry
-    return found
-
-
-def _two(kind: str, split: str, one: Path, other: Path, folder: Path) -> BadInput:
-    what = f"two {kind} could be the {split} set: {one.name} and {other.name}"
-    return BadInput(what, "keep one of them in this folder", path=folder)
+def check_single(split: str, files: Sequence[Path], folder: Path) -> None:
+    if len(files) > 1:
+        what = f"{files[0].name} and {files[1].name} could both be the {split} set"
+        raise BadInput(what, "keep one of them in this folder", path=folder)
 
 
 def source_files(path: Path, suffixes: tuple[str, ...]) -> Sources:
@@ -197,10 +183,7 @@ def _mode(path: Path) -> int:
     try:
         return path.stat().st_mode
     except FileNotFoundError as error:
-        parent = path.parent
-        if not parent.is_dir():
-            raise BadInput(f"no such path; there is no folder {str(parent)!r} either", path=path) from error
-        raise BadInput(f"no such file or folder{_suggestion(path.name, parent)}", path=path) from error
+        raise BadInput(f"no such file or folder{_suggestion(path.name, path.parent)}", path=path) from error
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", path=path) from error
     except ValueError as error:
@@ -208,13 +191,8 @@ def _mode(path: Path) -> int:
 
 
 def _suggestion(name: str, folder: Path) -> str:
-    """`; did you mean ...?` or the first few names in the folder."""
-    names = [entry.name for entry in entries(folder)]
-    if close := get_close_matches(name, names, n=1, cutoff=0.5):
-        return f"; did you mean {close[0]!r}?"
-    if not names:
-        return "; the folder is empty"
-    return f"; the folder contains: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+    """`; did you mean ...?` or what is in the folder."""
+    return did_you_mean(name, [entry.name for entry in entries(folder)]) if folder.is_dir() else ""
 
 
 # tables
@@ -273,29 +251,23 @@ def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suff
     if suffix == ".json":
         objects = json_list(file)
         return Table(str(file.path), by_name(objects), range(1, len(objects) + 1), file.sha256)
-    start, first = next(separated_cells(file, suffix), (0, []))
-    if not first:
+    rows = list(separated_cells(file, suffix))
+    if not rows:
         raise BadInput("the table is empty", "add rows", path=file.path)
-    names, header = [name.strip() for name in first], has_header(first)
-    if not header:
-        names = [str(number) for number in range(1, len(names) + 1)]
+    (start, first), header = rows[0], has_header(rows[0][1])
+    names = [name.strip() if header else str(number) for number, name in enumerate(first, 1)]
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadInput(f"two columns are called {twice[0]!r}", "rename one of them", path=file.path, line=start)
-    columns, lines = checked_columns(file, suffix, len(names))
-    if header and len(lines) == 1:
-        raise BadInput("there is a header but no row", "add rows", path=file.path)
-    named: dict[str, Sequence[object]] = {name: cells[header:] for name, cells in zip(names, columns, strict=True)}
-    return Table(str(file.path), named, lines[header:], file.sha256, header)
-
-
-def checked_columns(file: TextFile, suffix: str, width: int) -> tuple[list[Sequence[str]], Sequence[int]]:
-    rows = list(separated_cells(file, suffix))
     for line, cells in rows:
-        if len(cells) != width:
-            what = f"expected {width} column{'s' * (width != 1)}, found {len(cells)}"
+        if len(cells) != len(names):
+            what = f"expected {len(names)} column{'s' * (len(names) != 1)}, found {len(cells)}"
             hint = "put cells that contain commas in quotes" if suffix == ".csv" else "replace tabs inside a text"
             raise BadInput(what, hint, path=file.path, line=line)
-    return list(zip(*(cells for _, cells in rows), strict=True)), [line for line, _ in rows]
+    if header and len(rows) == 1:
+        raise BadInput("there is a header but no row", "add rows", path=file.path)
+    columns = zip(*(cells for _, cells in rows[header:]), strict=True)
+    named: dict[str, Sequence[object]] = dict(zip(names, columns, strict=True))
+    return Table(str(file.path), named, [line for line, _ in rows[header:]], file.sha256, header)
 
 
 def separator_of(file: TextFile, suffix: str) -> str:
@@ -382,24 +354,11 @@ def table_of(data: Any) -> Table:
     elif hasattr(data, "column_names") and hasattr(data, "features"):
         columns = by_name(list(with_class_names(data)))
     elif isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
-        rows = list(data)
-        check_swapped(rows)
-        columns = by_name([as_record(row, number) for number, row in enumerate(rows, 1)])
+        columns = by_name([as_record(row, number) for number, row in enumerate(data, 1)])
     else:
         raise BadInput(f"data of the type {type(data).__name__} cannot be read", HOW)
     plain: dict[str, Sequence[object]] = {str(name): list(map(plain_value, cells)) for name, cells in columns.items()}
     return Table("the data", plain, range(1, len(next(iter(plain.values()), ())) + 1))
-
-
-def check_swapped(rows: Sequence[object]) -> None:
-    """(text, label) is as common elsewhere as (label, text) is here."""
-    pairs = [row for row in rows if isinstance(row, tuple | list) and len(row) == 2]
-    if len(pairs) < len(rows) or not all(isinstance(each, str) for pair in pairs for each in pair):
-        return
-    first, second = ({pair[side] for pair in pairs} for side in (0, 1))
-    if 4 * len(second) < len(first) and max(map(len, second), default=0) < max(map(len, first), default=0):
-        what = f"the data look like (text, label): {len(first):,} labels for {len(second):,} texts"
-        raise BadInput(what, f"give (label, text), such as ({min(second)!r}, ...)")
 
 
 def with_class_names(dataset: Any) -> Iterator[Record]:
@@ -431,26 +390,16 @@ def plain_value(value: Any) -> object:
 def save_dataset(data: object, folder: Path) -> str:
     """The file in `folder` that holds these data: JSON lines named by their content, written once, so that a record
     can be resumed and other processes can read them."""
-    lines = [json_line(row) for row in rows_of(data)]
+    lines = [json.dumps(row, ensure_ascii=False, default=str) for row in rows_of(data)]
     if not lines:
         raise BadInput("the data are empty", HOW)
-    content = "\n".join(lines) + "\n"
-    path = folder / f"given-{hashlib.sha256(content.encode()).hexdigest()[:12]}.jsonl"
+    content = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")  # which the reader refuses
+    path = folder / f"given-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
     if not path.is_file():
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        # others may write it, too
-        write_bytes(path, content.encode())
+        write_bytes(path, content)  # others may write it, too
     return str(path)
-
-
-def json_line(row: Record) -> str:
-    line = json.dumps(row, ensure_ascii=False, default=str)
-    try:
-        line.encode()
-    except UnicodeEncodeError:  # half a surrogate pair is written as an escape, which the reader refuses
-        return json.dumps(row, default=str)
-    return line
 
 
 def rows_of(data: object) -> Iterator[Record]:

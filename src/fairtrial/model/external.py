@@ -33,22 +33,8 @@ KINDS = {"causal": "lm", "classifier": "classify"}  # what a network is -> the t
 PADS = ("right", "left", "both", "none")
 MASKS = {"mask": torch.bool, "attention_mask": torch.long}  # keyword -> type; 1 or True: a real token
 POSITIONS = "position_ids"
-CACHES = (
-    "cache",
-    "past_key_values",
-    "cache_params",
-    "kv_cache",
-    "past_key_value",
-    "past_kv",
-    "past",
-    "state",
-    "states",
-)
-LIKE_A_CACHE = re.compile(
-    r"past|cache|kv|state|memor|mems|hidden", re.IGNORECASE
-)  # of other names, where these are absent
+LIKE_A_CACHE = re.compile(r"past|present|cache|kv|state|memor|mems|hidden", re.IGNORECASE)
 NO_CACHE = re.compile(r"^(use|output|return|encoder|is)_|position|mask")
-GIVEN_BACK = (*CACHES, "present", "presents", "new_cache", "next_cache", "new_state")  # names of a cache in an output
 CONTRACT = "the contract: model(ids [batch, time], mask=None) -> logits"
 
 Builder = Callable[..., nn.Module]
@@ -141,7 +127,7 @@ class ExternalModel(nn.Module):
         if pads != "none" and not self.mask_name:
             raise BadInput(f"{name} declares pads = {pads!r}, and its forward takes no mask", CONTRACT)
         like = (name for name, each in takes.items() if each.default is None and like_a_cache(name))
-        cache = said.cache or next((each for each in CACHES if each in self.takes), next(like, "none"))
+        cache = said.cache or next(like, "none")
         self.declared = replace(said, pads=pads, cache=cache if self.causal else "none")
         self.pads_assumed = bool(self.mask_name) and not said.pads  # nobody said on which side padding stands
         for method in filter(None, (said.loss, said.optimizer)):
@@ -195,10 +181,7 @@ class ExternalModel(nn.Module):
         for each in tensors_in(output):
             if each.shape == wanted:
                 return each
-        hint = f"it must be {format_shape(wanted)}, alone, as .logits or inside a tuple"
-        last = (ids.shape[0], 1, self.outputs)
-        if self.causal and any(each.shape in (last, last[::2]) for each in tensors_in(output)):
-            hint += "; this is the last position alone, as nanoGPT gives it without targets"
+        hint = f"it must be {format_shape(wanted)}, of every position, alone, as .logits or inside a tuple"
         raise BadInput(f"{self.format_call(ids, given)} gives {spoken(output)}, and no logits", hint)
 
     @torch.no_grad()
@@ -254,13 +237,12 @@ class ExternalModel(nn.Module):
         output = self.call(ids, given)
         logits = self.find_logits(output, ids, given)
         named = named_values(output)
-        cache.state = next(
-            (named[each] for each in (self.declared.cache, *GIVEN_BACK) if named.get(each) is not None), None
+        of_this_name = named.get(self.declared.cache)
+        others = (
+            list(output) if isinstance(output, tuple | list) else [named[each] for each in named if like_a_cache(each)]
         )
-        if cache.state is None:
-            cache.state = next((each for name, each in named.items() if each is not None and like_a_cache(name)), None)
-        if cache.state is None and isinstance(output, tuple | list):
-            cache.state = next((each for each in output if each is not None and each is not logits), None)
+        known = [of_this_name, *others]
+        cache.state = next((each for each in known if each is not None and each is not logits), None)
         if cache.state is None:
             raise NoCache(f"{self.format_call(ids, given)} gives {spoken(output)}, and no {self.declared.cache}")
         cache.length += ids.shape[1]

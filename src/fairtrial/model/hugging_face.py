@@ -38,70 +38,38 @@ DECLARED: dict[str, dict[str, Any]] = {
 
 
 CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
-SMALL_CHUNK = 8  # tokens: so that a short text has several
-FEW = 8  # of a rank, a state, a feature
-EXPERTS, CHOSEN = 4, 2
-# what families call a size; it is set to that of the role where it is larger
-SIZES = {
-    "vocabulary": "vocab_size decoder_vocab_size vocab_size_per_layer_input unpadded_vocab_size",
-    "length": "max_position_embeddings n_positions n_ctx context_length max_seq_len max_target_positions",
-    "width": "hidden_size d_model n_embd dim emb_dim embedding_dim embedding_size input_embedding_size "
-    "hidden_size_global output_embedding_size attention_hidden_size lru_width prediction_head_size "
-    "pronunciation_embed_dim shape_embed_dim entity_emb_size d_latents intra_bottleneck_size "
-    "backbone_hidden_size dim_model_base true_hidden_size",
-    "hidden": "intermediate_size n_inner ffn_dim d_ff d_inner dff dim_ff hidden_dim ffn_hidden_size decoder_ffn_dim "
-    "encoder_ffn_dim moe_intermediate_size shared_expert_intermediate_size expert_ffn_hidden_size "
-    "feed_forward_size dense_intermediate_size intermediate_size_mlp moe_shared_expert_intermediate_size "
-    "shared_intermediate_size mlp_dim router_hidden_size prompt_mid_dim",
-    "layers": "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers num_encoder_layers "
-    "num_decoder_layers num_blocks depth num_self_attends_per_block num_mtp_layers",
-    "heads": "num_attention_heads n_head n_heads num_heads encoder_attention_heads decoder_attention_heads "
-    "attention_heads num_encoder_attention_heads num_decoder_attention_heads mamba_n_heads "
-    "mamba_num_heads swa_num_attention_heads num_self_attention_heads num_cross_attention_heads "
-    "linear_num_value_heads linear_num_heads",
-    "key heads": "num_key_value_heads num_kv_heads kv_n_heads linear_num_key_heads swa_num_key_value_heads n_groups "
-    "mamba_n_groups",
-    "head_dim": "head_dim attention_head_size attention_head_dim d_kv d_head dim_head kv_channels swa_head_dim "
-    "v_head_dim qk_nope_head_dim qk_rope_head_dim index_head_dim linear_head_dim linear_key_head_dim "
-    "linear_value_head_dim rotary_dim query_pre_attn_scalar global_head_dim",
-    "experts": "num_experts num_local_experts n_routed_experts moe_num_experts zero_expert_num",
-    "chosen": "num_experts_per_tok moe_k moe_topk moe_top_k top_k_experts",
-    "chunk": "chunk_size mamba_chunk_size sliding_window sliding_window_size attention_window "
-    "attention_window_size local_attention window_size attention_chunk_size block_size "
-    "lsh_attn_chunk_length local_attn_chunk_length keep_window_size index_topk index_block_size "
-    "local_transformer_stride",
-    "few": "q_lora_rank kv_lora_rank o_lora_rank laurel_rank adapter_rank hc_lowrank gated_norm_rank d_rel "
-    "state_size ssm_state_size mamba_d_state hidden_size_per_layer_input num_landmarks "
-    "segment_means_seq_len num_latents coordinate_size shape_size xpath_unit_hidden_size rel_extent",
+# what the name of a size says of its role, the first that fits; it is set to the size of the role where it is larger
+ROLES = {
+    re.compile(words): role
+    for words, role in (
+        (r"vocab", "vocabulary"),
+        (r"position|n_ctx|context_len|seq_len", "length"),
+        (r"chunk|window|block_size|attention$|stride|index_topk$", "chunk"),
+        (r"(kv|key|key_value)_n?_?heads|n_groups", "key heads"),
+        (r"(?<!^qk_)head_dim|head_size|d_kv|d_head|dim_head|channels|rotary_dim|pre_attn_scalar", "head_dim"),
+        (r"heads?$", "heads"),
+        (r"rank|state|num_latents|landmarks|per_layer|d_rel", "few"),
+        (r"experts?(_num)?$", "experts"),
+        (r"per_tok|moe_top_?k|moe_k|top_k_experts", "chosen"),
+        (r"layers?$|num_blocks|depth|per_block", "layers"),
+        (r"intermediate|inner|ffn|d_?ff$|dim_ff|feed_forward|hidden_dim|mlp_dim|router_hidden", "hidden"),
+        (r"(hidden|embed\w*|emb|bottleneck|image)_size|d_model|n_embd|(^|_)dim$|width$|d_latents|_dim$", "width"),
+    )
 }
+SMALL = {"chunk": 8, "few": 8, "experts": 4, "chosen": 2}  # tokens of a chunk: so that a short text has several
 # lists with one entry for each layer: every kind of layer that the family has by default, once
 LAYER_KINDS = ("layer_types", "layers_block_type", "mlp_layer_types")
-SMALLER = {  # rarer sizes, each of its own meaning
+TOKENS = {"pad_token_id": 0, "pad_index": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
+SMALLER = {  # of layers and groups: rarer sizes, each of its own meaning
     "first_k_dense_replace": 1,
     "num_dense_layers": 1,
     "sliding_window_pattern": 2,
     "attn_layer_period": 2,
     "attn_layer_offset": 1,
-    "global_attn_every_n_layers": 2,
-    "no_rope_layer_interval": 2,
-    "layer_group_size": 2,
     "n_group": 2,
     "topk_group": 1,
-    "o_groups": 2,
     "num_kv_shared_layers": 0,
-    "index_topk_blocks": 2,
-    "index_n_heads": 16,  # with few, scores of exactly 0 tie
-    "entity_vocab_size": 32,
-    "num_hash_buckets": 64,
-    "max_2d_position_embeddings": 64,
-    "pronunciation_vocab_size": 32,
-    "shape_vocab_size": 32,
-    "image_size": 32,
-    "patch_size": 8,
-    "encoder_hash_byte_group_vocab": 64,
 }
-
-TOKENS = {"pad_token_id": 0, "pad_index": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
 CORE = {  # set whatever the default is
     "vocab_size": "vocabulary",
     "hidden_size": "width",
@@ -112,8 +80,6 @@ CORE = {  # set whatever the default is
     "head_dim": "head_dim",
     "max_position_embeddings": "length",
 }
-
-ROLE_OF = {name: role for role, names in SIZES.items() for name in names.split()}
 
 
 def build_model(choice: PartChoice, task: str, vocabulary: int, classes: int, shape: Shape, seed: int) -> ExternalModel:
@@ -250,20 +216,13 @@ def small_config(
 
 def sizes_of(vocabulary: int, length: int, shape: Shape) -> dict[str, int]:
     """By role."""
-    return {
-        "vocabulary": vocabulary,
-        "length": length,
-        "width": shape.width,
-        "hidden": shape.hidden,
-        "layers": shape.layers,
-        "heads": shape.heads,
-        "key heads": max(1, shape.heads // 2),
-        "head_dim": shape.head_dim,
-        "experts": EXPERTS,
-        "chosen": CHOSEN,
-        "chunk": SMALL_CHUNK,
-        "few": FEW,
-    }
+    own = {"width": shape.width, "hidden": shape.hidden, "layers": shape.layers, "heads": shape.heads}
+    own |= {"key heads": max(1, shape.heads // 2), "head_dim": shape.head_dim}
+    return {"vocabulary": vocabulary, "length": length, **own, **SMALL}
+
+
+def role_of(name: str) -> str:
+    return next((role for words, role in ROLES.items() if words.search(name)), "")
 
 
 def small_fields(own: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
@@ -273,13 +232,11 @@ def small_fields(own: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
     defaults = {name: default_of(own, usual, name) for name in known}
     given: dict[str, Any] = {}
     for name, value in defaults.items():
-        role = ROLE_OF.get(name, "")
+        role, smaller = role_of(name), SMALLER.get(name)
         if name in TOKENS:
             given[name] = TOKENS[name] if value is not None or name == "pad_token_id" else None
-        elif role and type(value) is int and value > sizes[role]:
-            given[name] = sizes[role]
-        elif name in SMALLER and type(value) is int and value > SMALLER[name]:
-            given[name] = SMALLER[name]
+        elif type(value) is int and (smaller is not None or role):
+            given[name] = min(value, sizes[role] if smaller is None else smaller)
         elif hasattr(value, "to_dict"):  # a configuration inside this one
             given[name] = small_fields(type(value), sizes)
     core = {renamed.get(name, name): sizes[role] for name, role in CORE.items()}
@@ -298,7 +255,7 @@ def small_fields(own: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
     if kinds:
         layers = max(sizes["layers"], *map(len, kinds.values()))
         given |= {name: (found * layers)[:layers] for name, found in kinds.items()}
-        given |= {name: layers for name, role in ROLE_OF.items() if role == "layers" and name in given}
+        given |= {name: layers for name in given if role_of(name) == "layers" and name not in SMALLER}
     return given
 
 

@@ -1,7 +1,7 @@
 """What a network starts from: a published encoder, `minilm`, or one of our own records; and a record's vocabulary.
 
 A published encoder is read from a checkpoint's folder: config.json, weights as safetensors, tokenizer. Nothing is
-unpickled. BERT, RoBERTa and DistilBERT are post-norm encoders with learned positions. The vector of BERT's first
+unpickled. BERT and RoBERTa are post-norm encoders with learned positions. The vector of BERT's first
 segment is the same for every token of a single text, so it is added to the positions when it is read.
 
 `minilm` is all-MiniLM-L6-v2 (Wang et al. 2020, https://arxiv.org/abs/2002.10957, fine-tuned for sentence vectors), read
@@ -37,10 +37,8 @@ SPECIAL = {
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
     "silu": "silu",
-    "swish": "silu",
 }
 TABLE = "body.parts.learned.table.weight"
 WEIGHTS = "model.safetensors"
@@ -55,10 +53,8 @@ class Family:
     layer: Mapping[str, str]  # our name in a block -> Hugging Face name, without `.weight` and `.bias`
     qkv: tuple[str, ...]
     head: Mapping[str, str]  # our layer of the classifier -> Hugging Face name
-    head_activation: str
     other_heads: tuple[str, ...]  # prefixes of weights of other tasks, which are skipped
     first_position: int = 0  # row of the position table of the first token
-    types: bool = True  # has segment vectors
 
 
 BERT = Family(
@@ -79,7 +75,6 @@ BERT = Family(
     },
     qkv=tuple(f"encoder.layer.{{}}.attention.self.{name}" for name in ("query", "key", "value")),
     head={"hidden": "pooler.dense", "out": "classifier"},
-    head_activation="tanh",
     other_heads=("cls.", "qa_outputs."),
 )
 ROBERTA = replace(
@@ -89,29 +84,7 @@ ROBERTA = replace(
     other_heads=("lm_head.", "qa_outputs.", "pooler."),
     first_position=2,  # earlier rows are for padding
 )
-DISTILBERT = Family(
-    prefix="distilbert.",
-    sizes={
-        "layers": "n_layers",
-        "heads": "n_heads",
-        "width": "dim",
-        "hidden": "hidden_dim",
-        "length": "max_position_embeddings",
-    },
-    layer={
-        "attention.out": "transformer.layer.{}.attention.out_lin",
-        "attention_norm": "transformer.layer.{}.sa_layer_norm",
-        "feed_forward.up": "transformer.layer.{}.ffn.lin1",
-        "feed_forward.down": "transformer.layer.{}.ffn.lin2",
-        "forward_norm": "transformer.layer.{}.output_layer_norm",
-    },
-    qkv=tuple(f"transformer.layer.{{}}.attention.{name}_lin" for name in "qkv"),
-    head={"hidden": "pre_classifier", "out": "classifier"},
-    head_activation="relu",
-    other_heads=("vocab_", "qa_outputs."),
-    types=False,
-)
-FAMILIES = {"bert": BERT, "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA, "distilbert": DISTILBERT}
+FAMILIES = {"bert": BERT, "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA}
 
 
 def shape_of(family: Family, config: Mapping[str, Any], shape: Shape) -> Shape:
@@ -119,7 +92,7 @@ def shape_of(family: Family, config: Mapping[str, Any], shape: Shape) -> Shape:
     kind = config.get("position_embedding_type") or "absolute"
     if kind != "absolute":
         raise BadInput(f"position_embedding_type must be 'absolute' (learned positions), got {kind!r}")
-    activation = str(config.get("hidden_act", config.get("activation", "gelu")))
+    activation = str(config.get("hidden_act", "gelu"))
     if activation not in ACTIVATIONS:
         raise BadInput(f"the activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
     sizes: dict[str, int] = {}
@@ -132,7 +105,7 @@ def shape_of(family: Family, config: Mapping[str, Any], shape: Shape) -> Shape:
         shape,
         **sizes,  # type: ignore[arg-type]
         classifier_hidden=sizes["width"],
-        classifier_activation=family.head_activation,
+        classifier_activation="tanh",
         activation=ACTIVATIONS[activation],
         norm="layer",
         norm_place="post",
@@ -144,9 +117,7 @@ def shape_of(family: Family, config: Mapping[str, Any], shape: Shape) -> Shape:
 def rename_weights(family: Family, hf_weights: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
     """Hugging Face weights under our names. A missing or unexpected weight is an error."""
     left = {
-        name.removeprefix(family.prefix)
-        .replace("LayerNorm.gamma", "LayerNorm.weight")  # names of before 2019
-        .replace("LayerNorm.beta", "LayerNorm.bias"): tensor.float()
+        name.removeprefix(family.prefix): tensor.float()
         for name, tensor in hf_weights.items()
         if not name.endswith("position_ids")
     }
@@ -158,7 +129,7 @@ def rename_weights(family: Family, hf_weights: Mapping[str, Tensor], layers: int
 
     found = {"body.tokens.weight": take("embeddings.word_embeddings.weight")}
     positions = take("embeddings.position_embeddings.weight")[family.first_position :]
-    found[TABLE] = positions + take("embeddings.token_type_embeddings.weight")[0] if family.types else positions
+    found[TABLE] = positions + take("embeddings.token_type_embeddings.weight")[0]
     for kind in ("weight", "bias"):
         found[f"body.norm.{kind}"] = take(f"embeddings.LayerNorm.{kind}")
         for layer in range(layers):
