@@ -364,8 +364,6 @@ OUTPUTS: dict[str, Any] = {
         "probabilities": {"*": float},
         "unknown": (str,),
         "cut": bool,
-        "words?": (str,),
-        "leave_one_out?": (float,),
     },
     "inspect surprisal": [
         {
@@ -375,7 +373,7 @@ OUTPUTS: dict[str, Any] = {
             "counted": int,
             "tokens": ("inspection.language:Token",),
         },
-        {"set": "inspection.language:Totals", "notices": (str,), "counting": str},
+        {"perplexity": [float, None], "counted": int, "notices": (str,)},
     ],
     "inspect generate": {
         "temperature": [float, None],

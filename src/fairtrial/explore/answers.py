@@ -85,20 +85,17 @@ def answer_of(model: Model, text: str) -> tuple[Plain, list[str]]:
     run = model.run
     given: Plain
     if run.recipe.task == "lm":
-        found = run.surprisal(text, quiet=True)
+        found = run.surprisal(text)
         tokens = [asdict(token) for token in found.texts[0].tokens]
         likely = [{"word": word, "probability": chance} for word, chance in run.next_tokens(text, NEXT)]
         given = {"tokens": tokens, "perplexity": found.texts[0].perplexity, "counting": found.counting, "next": likely}
         return given, list(found.notices)
     if run.recipe.task == "classify":
-        predicted = run.predict(text, words=True, quiet=True)
-        words = predicted.attributions[0]
+        predicted = run.predict(text)
         given = {
             "labels": list(predicted.labels),
             "shares": list(predicted.predictions[0].shares),
             "guess": predicted.guesses[0],
-            "words": list(words.words),
-            "leave_one_out": words.leave_one_out.tolist(),
         }
         return given, list(predicted.notices)
     return {}, ["a masked language model answers no text: its maps are shown"]
