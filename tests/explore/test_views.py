@@ -125,7 +125,7 @@ def test_what_is_copied_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda url: True)
     page = open_page("/", permissions=["clipboard-read", "clipboard-write"])
-    plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average", "mix")]
+    plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average")]
     views = {
         "/": "td a", "/playground?a=lm&b=classify": "[data-side=b] .maps canvas",
         "/parts?part=window&o_size=3": "figure svg", **dict.fromkeys(plane, ".chip.pass"),

@@ -387,7 +387,6 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     yield "baseline", said("data", "baseline", "--data", COURSE, "--recipe", "course")
     yield "baseline default", said("data", "baseline", "--data", "novel.txt")
     yield "puzzle select", said("puzzle", "select", 1)
-    yield "puzzle mix", said("puzzle", "mix", "0:0.5", "2:0.5", "--count", 5, "--width", 4, "--seed", 2)
     yield "audit data", said("data", "audit", "--data", COURSE, "--set", CLASSIFY[0], codes=(0, 1))
     yield "parts", {"names": sorted(each["name"] for each in json.loads(need("parts", "--json")))}
 

@@ -17,7 +17,7 @@ from fairtrial.explore.library import Library, Model
 from fairtrial.explore.server import Plain, RequestParams
 from fairtrial.inspection import AttentionMaps, head_off, plot_part
 from fairtrial.model import parts as registered
-from fairtrial.puzzles import Goals, average, head_names, mix, read_sequence, select
+from fairtrial.puzzles import average, head_names, read_sequence, select
 
 NEXT = 24  # most probable next tokens
 MOST_WEIGHTS = 1 << 22  # attention weights of one answer
@@ -168,17 +168,14 @@ def solve(library: Library, params: RequestParams) -> Plain:
     keys = params.rows("keys", None, MOST_KEYS)
     if not keys:
         raise BadInput("there are no keys")
-    given = [row[0] for row in params.rows("shares", 1, MOST_KEYS)]
-    shares = {place: share for place, share in enumerate(given) if share > 0}
-    goals = Goals(precision=params.number("precision", 0.5, 0.9999, 0.999))
-    ask = params.one_of("ask", ("select", "average", "mix"), "select")
-    if not shares:
+    wanted = [place for place, share in enumerate(params.rows("shares", 1, MOST_KEYS)) if share[0] > 0]
+    precision = params.number("precision", 0.5, 0.9999, 0.999)
+    if not wanted:
         raise BadInput("no key is wanted", "choose one")
-    if ask == "mix":
-        total = sum(shares.values())
-        answer = mix(keys, {key: share / total for key, share in shares.items()}, goals)
+    if params.one_of("ask", ("select", "average"), "select") == "average":
+        answer = average(keys, wanted, precision=precision)
     else:
-        answer = average(keys, list(shares), goals) if ask == "average" else select(keys, next(iter(shares)), goals)
+        answer = select(keys, wanted[0], precision=precision)
     return {"answer": answer.to_json(), "sentences": list(answer.describe().sentences)}
 
 
