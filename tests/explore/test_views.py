@@ -90,7 +90,7 @@ def test_a_person_uses_parts_and_puzzles(open_page: Any) -> None:
     until(lambda: "o_size=3" in page.evaluate("location.search"))
     page.get_by_label("Part", exact=True).select_option("alibi")
     page.wait_for_selector("text=head 3")  # the paper's slopes, one for each head
-    page.get_by_label("Set slope").check()
+    page.get_by_label("slope", exact=True).fill("0.5")
     page.wait_for_selector("figure >> text=all heads")
     page.locator("figure svg").focus()
     page.keyboard.press("ArrowDown")

@@ -4,7 +4,6 @@ for keys as they are dragged; heads made by hand."""
 from __future__ import annotations
 
 import base64
-import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -16,8 +15,8 @@ from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library, Model
 from fairtrial.explore.server import Plain, RequestParams
 from fairtrial.inspection import AttentionMaps, head_off, plot_part
-from fairtrial.model import parts as registered
 from fairtrial.puzzles import average, head_names, read_sequence, select
+from fairtrial.recipe import parse_value
 
 NEXT = 24  # most probable next tokens
 MOST_WEIGHTS = 1 << 22  # attention weights of one answer
@@ -45,7 +44,7 @@ def read(library: Library, params: RequestParams) -> Plain:
     """A text, as a record's network reads it."""
     name, text, off = params.text("model", most=1000), params.text("text"), params.pairs("off")
     untrained = params.flag("untrained")
-    answer = one_answer(library.models.get(library, name, untrained), text, off)
+    answer = one_answer(library.model(name, untrained), text, off)
     return answer | {"folder": str(library.place(name)), "untrained": untrained}
 
 
@@ -120,35 +119,8 @@ def parts(library: Library, params: RequestParams) -> Plain:
     """Those that are registered: no request loads a package."""
     rows = catalogue().rows()
     for row in rows:
-        known, options = parameters_of(str(row["name"])), row["options"]
-        assert isinstance(options, dict)
-        row["options"] = [option_of(name, written, known.get(name)) for name, written in options.items()]
         row.pop("file")
     return {"parts": rows}
-
-
-def parameters_of(part: str) -> dict[str, object]:
-    """The options of a part with their types."""
-    begun = registered.find(part).__init__
-    try:
-        return {name: each.annotation for name, each in inspect.signature(begun, eval_str=True).parameters.items()}
-    except (NameError, TypeError, ValueError):  # of a part with odd annotations
-        return {}
-
-
-def option_of(name: str, written: str, kind: object) -> Plain:
-    """What a control needs to know of an option, from its default as it is written, or its type where none is set."""
-    if written in ("true", "false"):
-        return {"name": name, "kind": "bool", "default": written == "true"}
-    for word, read in (("int", int), ("float", float)):
-        try:
-            return {"name": name, "kind": word, "default": read(written)}
-        except ValueError:
-            continue
-    if written[:1] in ("'", '"'):
-        return {"name": name, "kind": "text", "default": written[1:-1]}
-    types = {each.__name__ for each in getattr(kind, "__args__", ()) if each in (int, float, str)}
-    return {"name": name, "kind": next((each for each in ("int", "float") if each in types), "text"), "default": None}
 
 
 def draw(library: Library, params: RequestParams) -> Plain:
@@ -156,6 +128,7 @@ def draw(library: Library, params: RequestParams) -> Plain:
     name = params.one_of("part", [each.name for each in catalogue().entries])
     heads, length = params.whole("heads", 1, 16, 4), params.whole("length", 2, 96, 24)
     options, causal = params.options("options"), params.flag("decoder", True)
+    options = {name: parse_value(text) if isinstance(text, str) else text for name, text in options.items()}
     try:
         pictures = plot_part(name, heads=heads, length=length, causal=causal, **options)
     except (FairtrialError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
