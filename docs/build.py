@@ -315,19 +315,16 @@ SOLVED = {
     "ask": str,
     "possible": bool,
     "in_the_way": (int,),
-    "exact": bool,
-    "scaled": bool,
     "keys": ((float,),),
-    "names": (str,),
     "wanted": (float,),
-    "wanted_precision": float,
     "query": (float,),
     "query_length": float,
     "weights": (float,),
     "precision": float,
-    "misplaced": float,
     "best_weights": (float,),
-    "certificate": "puzzles.solve:Certificate",
+    "direction": [(float,), None],
+    "lead": float,
+    "balance": [(float,), None],
 }
 RECORD = {
     "recipe": {"task": str, "*": object},
@@ -364,8 +361,6 @@ OUTPUTS: dict[str, Any] = {
         "probabilities": {"*": float},
         "unknown": (str,),
         "cut": bool,
-        "words?": (str,),
-        "leave_one_out?": (float,),
     },
     "inspect surprisal": [
         {
@@ -375,7 +370,7 @@ OUTPUTS: dict[str, Any] = {
             "counted": int,
             "tokens": ("inspection.language:Token",),
         },
-        {"set": "inspection.language:Totals", "notices": (str,), "counting": str},
+        {"perplexity": [float, None], "counted": int, "notices": (str,)},
     ],
     "inspect generate": {
         "temperature": [float, None],

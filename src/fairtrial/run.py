@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from fairtrial.description import Description, Result
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
-from fairtrial.progress import progress_bar
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, sibling
 
@@ -137,16 +136,12 @@ class Run(Result):
         texts: Texts,
         *,
         names: str | Sequence[str] | None = None,
-        words: bool = False,
-        quiet: bool = False,
     ) -> Predictions:
         """Print the probability of each class for each sentence.
 
         Args:
             texts (TEXT): One sentence or several, each in quotes.
             names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
-            words: What each word adds: leave-one-out.
-            quiet: Show no progress.
 
         >>> classifier.predict(["a warm and funny film", "slow and dull"]).guesses
         ['good', 'bad']
@@ -154,15 +149,14 @@ class Run(Result):
         from fairtrial.inspection.classifier import predict
 
         require_task(self.record, "classify")
-        with use_threads(1), progress_bar(quiet) as bar:
-            return predict(self, listed(texts), names=names_of(names), words=words, on_progress=bar.count)
+        with use_threads(1):
+            return predict(self, listed(texts), names=names_of(names))
 
-    def surprisal(self, texts: Texts, *, quiet: bool = False) -> Surprisal:
+    def surprisal(self, texts: Texts) -> Surprisal:
         """Print the surprisal of each token of a sentence, and the perplexity of sentences.
 
         Args:
             texts (TEXT): One sentence or several, each in quotes.
-            quiet: Show no progress.
 
         >>> found = language_model.surprisal("a warm and funny film")
         >>> [token.word for token in found.texts[0].tokens if token.unknown]
@@ -171,8 +165,8 @@ class Run(Result):
         from fairtrial.inspection.language import surprisal
 
         require_task(self.record, "lm")
-        with use_threads(1), progress_bar(quiet) as bar:
-            return surprisal(self, listed(texts), bar.count)
+        with use_threads(1):
+            return surprisal(self, listed(texts))
 
     def generate(
         self,
@@ -226,12 +220,10 @@ class Run(Result):
         head: int | None = None,
         format: str = "png",
         out: Source | None = None,
-        ablate: bool = True,
-        quiet: bool = False,
     ) -> LookResult:
-        """Plot attention maps before and after training, describe each head, and ablate it.
+        """Plot attention maps before and after training, with a caption for each head.
 
-        Without a text, the record's first test set is read.
+        Three texts are drawn at most. Without a text, the first of the record's first test set are read.
 
         Args:
             texts (TEXT): One sentence or several, each in quotes.
@@ -239,47 +231,42 @@ class Run(Result):
             head: Plot this head only; heads count from 0.
             format: Format of the figures: png, svg or pdf.
             out: A folder for page and figures.
-            ablate: Ablate each head in turn and score the test sets without it.
-            quiet: Show no progress.
 
-        >>> found = classifier.look("a warm and funny film", ablate=False, layer=0, head=1, out="looked")
+        >>> found = classifier.look("a warm and funny film", layer=0, head=1, out="looked")
         >>> found.page.name
         'index.html'
         """
-        from fairtrial.inspection.heads import Target, look, write_look
+        from fairtrial.inspection.heads import look, write_look
 
-        target = None if out is None else Target(self.record, Path(out), layer, head, format)
-        with use_threads(1), progress_bar(quiet) as bar:
-            found = look(self, listed(texts), ablate=ablate, on_progress=bar.count)
-            return found if target is None else write_look(found, target, bar.count)
+        with use_threads(1):
+            found = look(self, listed(texts), layer, head)
+            return found if out is None else write_look(found, self.record, Path(out), format)
 
     def errors(
         self,
         test: str | None = None,
         *,
-        bins: int = 10,
         most: int = 10,
         names: str | Sequence[str] | None = None,
         html: Source | None = None,
     ) -> Errors:
-        """Show a classifier's confusions, calibration and confident mistakes.
+        """Show a classifier's confusions and confident mistakes.
 
         Args:
             test: One test set only. Default: all.
-            bins: Bins of the reliability curve.
             most: Number of mistakes to show.
             names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
             html: Also write a page to open in a browser.
 
-        >>> classifier.errors("test").tests["test"].calibration.expected_error < 0.5
-        True
+        >>> classifier.errors("test").tests["test"].items
+        48
         """
         from fairtrial.inspection.classifier import errors
 
         require_task(self.record, "classify")
         chosen = names_of(names)
         with use_threads(1):
-            result = errors(self, test=test, bins=bins, most=most, names=chosen)
+            result = errors(self, test=test, most=most, names=chosen)
         if html is not None:
             from fairtrial.report.page import result_page, write_page
 

@@ -69,7 +69,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[s
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every kind of page, made by our own commands of data and recipes in which every name is a payload."""
     from fairtrial.engines import InProcess
-    from fairtrial.inspection.heads import Target, look, write_look
+    from fairtrial.inspection.heads import look, write_look
     from fairtrial.record import Listed
     from fairtrial.report.page import result_page, write_study_page
     from fairtrial.results.records import Records
@@ -104,9 +104,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "errors": result_page(import_module("fairtrial.inspection.classifier").errors(load(classify)).describe()),
     }
     for record, given in ((classify, [PAYLOADS[0], f"we will {PAYLOADS[3]}"]), (language, [PAYLOADS[1]])):
-        seen = look(load(record), given, ablate=False)
+        seen = look(load(record), given, 0, 0)
         out = workspace / f"look-{record.recipe.task}"
-        page = write_look(seen, Target(record, out, 0, 0, "svg"), lambda *_: None).page
+        page = write_look(seen, record, out, "svg").page
         found[f"look {record.recipe.task}"] = page.read_text()
 
     (workspace / "recipe.toml").write_text(write_recipe(make_tiny("classify", data, name)))

@@ -107,9 +107,9 @@ UNFINISHED += ("checkpoints/manifest.jsonl", "checkpoints/NEWEST", "checkpoints/
 TEXT = "We will build bridges ."
 # what is asked of what is damaged; the first always, one of the others by chance. PLACE is its folder, OUT a new one
 CLASSIFY = ["show PLACE", "predict PLACE TEXT", "errors PLACE", "params PLACE", "export PLACE --out OUT"]
-CLASSIFY += ["look PLACE TEXT --no-ablate --out OUT", "show PLACE --html OUT.html", "show PLACE --json"]
+CLASSIFY += ["look PLACE TEXT --out OUT", "show PLACE --html OUT.html", "show PLACE --json"]
 LANGUAGE = ["show PLACE", "surprisal PLACE TEXT", "generate PLACE TEXT --tokens 3", "length PLACE --times 1"]
-LANGUAGE += ["look PLACE --no-ablate --out OUT", "params PLACE"]
+LANGUAGE += ["look PLACE --out OUT", "params PLACE"]
 JUDGED = [
     "verdict PLACE",
     "report PLACE",

@@ -123,5 +123,5 @@ def scenes(
         ),
         "show": Scene(["show", record, "--html", "WORKSPACE/a.html", "--figure", "WORKSPACE/a.svg"], names),
         "errors": Scene(["errors", record, "--html", "WORKSPACE/a.html"], digests),
-        "look": Scene(["look", record, TEXT, "--no-ablate", "--out", "WORKSPACE/look"], names),
+        "look": Scene(["look", record, TEXT, "--out", "WORKSPACE/look"], names),
     }

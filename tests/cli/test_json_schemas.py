@@ -34,7 +34,7 @@ FAST: dict[str, list[str]] = {
     "inspect params": ["{lm}", "course --task classify --vocabulary 50 --classes 3"],
     "inspect length": ["{lm} --times 1"],
     "inspect errors": ["{classify}"],
-    "inspect predict": ["{classify} Hello", "{classify} Hello --words"],
+    "inspect predict": ["{classify} Hello"],
     "inspect surprisal": ["{lm} Hello"],
     "inspect generate": ["{lm} We --tokens 3"],
     "parts": ["", "rope"],

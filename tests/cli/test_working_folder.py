@@ -40,7 +40,7 @@ COMMANDS: dict[str, list[str]] = {
     "grade": ["grade", ".", "--baseline", "classify", "--out", "grades"],
     "data baseline": ["data", "baseline", "--data", "{data}"],
     "show": ["show", "classify", "--html", "a.html", "--figure", "a.png"],
-    "look": ["look", "classify", TEXT, "--no-ablate"],
+    "look": ["look", "classify", TEXT],
     "inspect params": ["inspect", "params", "classify"],
     "inspect predict": ["inspect", "predict", "classify", TEXT],
     "inspect errors": ["inspect", "errors", "classify", "--html", "b.html"],

@@ -15,7 +15,6 @@ import pytest
 from client import Client, until
 
 import fairtrial as ft
-from fairtrial.explore.library import Models
 from fairtrial.explore.server import Pool
 from fairtrial.inspection import head_off
 
@@ -87,16 +86,11 @@ def test_a_person_cannot_ask_too_much_or_wait_for_ever(monkeypatch: pytest.Monke
     assert answer == "an answer"
 
 
-def test_models_are_loaded_once_and_leave(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_loaded_once(client: Client) -> None:
     library = client.explorer.library
-    models = Models()
-    first = models.get(library, "lm")
-    assert models.get(library, "lm") is first
-    monkeypatch.setattr(sys.modules["fairtrial.explore.library"], "MOST_MODELS", 2)
-    for name, untrained in (("classify", False), ("lm", True), ("lm", False)):
-        models.get(library, name, untrained)
-    assert len(models.loaded) == 2
-    assert models.get(library, "lm") is not first
+    first = library.model("lm")
+    assert library.model("lm") is first
+    assert library.model("lm", untrained=True) is not first
 
 
 def test_one_network_answers_many_at_once(client: Client) -> None:
@@ -125,9 +119,7 @@ def test_a_person_types_and_switches_a_head_off(open_page: Any, shelf: Path) -> 
     run = ft.load(shelf / "lm")
     perplexity = run.surprisal(TEXT).texts[0].perplexity
     until(lambda: f"Perplexity {perplexity:.1f}"[:16] in page.locator("[data-side=a] .perplexity").first.inner_text())
-    until(lambda: page.locator("[data-side=b] .words button").count() == len(TEXT.split()))
-    page.locator("[data-side=b] .strip.words button").nth(2).hover()
-    page.wait_for_selector("text=adds")
+    page.wait_for_selector("[data-side=b] .bars")
     before = page.locator("[data-side=b] .bars").first.inner_text()
     box = page.get_by_label("Layer 0, head 1 is on").last
     box.focus()

@@ -90,7 +90,7 @@ def test_a_person_uses_parts_and_puzzles(open_page: Any) -> None:
     until(lambda: "o_size=3" in page.evaluate("location.search"))
     page.get_by_label("Part", exact=True).select_option("alibi")
     page.wait_for_selector("text=head 3")  # the paper's slopes, one for each head
-    page.get_by_label("Set slope").check()
+    page.get_by_label("slope", exact=True).fill("0.5")
     page.wait_for_selector("figure >> text=all heads")
     page.locator("figure svg").focus()
     page.keyboard.press("ArrowDown")
@@ -125,7 +125,7 @@ def test_what_is_copied_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda url: True)
     page = open_page("/", permissions=["clipboard-read", "clipboard-write"])
-    plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average", "mix")]
+    plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average")]
     views = {
         "/": "td a", "/playground?a=lm&b=classify": "[data-side=b] .maps canvas",
         "/parts?part=window&o_size=3": "figure svg", **dict.fromkeys(plane, ".chip.pass"),

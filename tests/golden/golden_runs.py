@@ -195,12 +195,6 @@ def study_values(folder: Path) -> dict[str, Any]:
     return {"numbers": numbers, "tensors": hashes, "files": files}
 
 
-def page_values(folder: Path) -> dict[str, Any]:
-    """The numbers beside a page of `look`, and the names of its files."""
-    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return {"numbers": flatten(json.loads((folder / "look.json").read_text()), "look"), "files": files}
-
-
 # making
 
 
@@ -362,7 +356,7 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     def said(*words: object, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
         return {"numbers": answers(*words, codes=codes)}
 
-    yield "predict", said("inspect", "predict", "classify-learned", TEXT, "Our enemies", "--words")
+    yield "predict", said("inspect", "predict", "classify-learned", TEXT, "Our enemies")
     yield "predict plugin", said("inspect", "predict", "plugin", TEXT, "--with", "fade_plugin.py")
     yield "errors", said("inspect", "errors", "classify-rope", "--most", 3)
     yield "surprise", said("inspect", "surprisal", "lm-alibi", *SAMPLES, TEXT)
@@ -393,13 +387,8 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     yield "baseline", said("data", "baseline", "--data", COURSE, "--recipe", "course")
     yield "baseline default", said("data", "baseline", "--data", "novel.txt")
     yield "puzzle select", said("puzzle", "select", 1)
-    yield "puzzle mix", said("puzzle", "mix", "0:0.5", "2:0.5", "--count", 5, "--width", 4, "--seed", 2)
     yield "audit data", said("data", "audit", "--data", COURSE, "--set", CLASSIFY[0], codes=(0, 1))
     yield "parts", {"names": sorted(each["name"] for each in json.loads(need("parts", "--json")))}
-    need("look", "classify-window", TEXT, "--out", "look-classify", "--format", "svg")
-    yield "look classify", page_values(Path("look-classify"))
-    need("look", "lm-window", "We will build", "--no-ablate", "--layer", 0, "--head", 1, "--out", "look-lm")
-    yield "look lm", page_values(Path("look-lm"))
 
 
 def make_audits() -> Iterator[tuple[str, Any]]:

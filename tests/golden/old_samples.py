@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from golden_runs import TEXT, answers, flatten, need, page_values, record_values, study_values
+from golden_runs import TEXT, answers, flatten, need, record_values, study_values
 
 from course_text import write_course
 
@@ -31,11 +31,6 @@ def shown(name: str) -> dict[str, Any]:
 
 def said(*words: object) -> dict[str, Any]:
     return {"numbers": answers(*words)}
-
-
-def looked() -> dict[str, Any]:
-    need("look", "classify", TEXT, "--out", "look-classify")
-    return page_values(Path("look-classify"))
 
 
 def resumed() -> dict[str, Any]:
@@ -80,7 +75,6 @@ USES: dict[str, Callable[[], dict[str, Any]]] = {
     "surprise": lambda: said("inspect", "surprisal", "lm", TEXT),
     "generate": lambda: said("generate", "lm", "We will", "--tokens", 8),
     "predict plugin": lambda: said("predict", "plugin", TEXT, "--with", "plugin-file/fade_plugin.py"),
-    "look": looked,
     "resume": resumed,
     "verdict": judged,
     "report": reported,

@@ -25,7 +25,7 @@ def test_a_classifier_can_be_looked_at(
     record = run_trial(tiny_recipe("classify", f'parts=["{name}"]', *BRIEF), 0, tmp_path / "record")
     counted = json.loads(fairtrial("inspect", "params", record.folder, "--json").out)
     assert counted["total"] == record.result.parameters
-    said = fairtrial("inspect", "predict", record.folder, SENTENCE, "bridges", "--words", "--json")
+    said = fairtrial("inspect", "predict", record.folder, SENTENCE, "bridges", "--json")
     assert said.code == 0, said.err
     assert [json.loads(line)["cut"] for line in said.out.splitlines()] == [True, False]
     said = fairtrial("inspect", "errors", record.folder, "--json")

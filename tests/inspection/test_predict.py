@@ -1,4 +1,4 @@
-"""A classifier's answers, and the words that told it, for every part."""
+"""A classifier's answers, for every part."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.inspection.attention import model_input
 from fairtrial.inspection.classifier import (
     Prediction,
-    leave_one_out,
-    log_odds,
     predict,
     share_text,
 )
-from fairtrial.inspection.text import encode_texts, no_progress
+from fairtrial.inspection.text import encode_texts
 from fairtrial.model.network import Classifier
 from fairtrial.recipe import PartChoice, Shape, Tokens
 from sampling import cases
@@ -71,42 +69,17 @@ def test_answers_are_those_of_each_text_alone(name: str) -> None:
     assert found[4].unknown == ("xyzzy",)
 
 
-@cases("name", PARTS)
-def test_leaving_one_out_is_what_it_says(name: str) -> None:
-    tokenizer = words()
-    network = encoder(tokenizer, name)
-    rows = [each.ids for each in predictions(network, tokenizer, LINES)]
-    answers = [0, 1, 2, 1]
-    found = leave_one_out(network, rows, answers, pad=0, nothing=1, on_progress=no_progress)
-    for row, answer, values in zip(rows, answers, found, strict=True):
-        wanted = torch.tensor([answer])
-        whole = log_odds(one_by_one(network, row), wanted)
-        for place in range(len(row)):
-            shorter = np.delete(row, place) if len(row) > 1 else np.array([1])
-            fall = whole - log_odds(one_by_one(network, shorter), wanted)
-            assert values[place] == pytest.approx(float(fall), abs=1e-8)
-
-
-def test_log_odds_are_those_of_the_shares() -> None:
-    log_p = torch.tensor([[0.2, 0.5, 0.3], [0.9, 0.05, 0.05]]).double().log()
-    expected = torch.tensor([0.5 / 0.5, 0.9 / 0.1]).double().log()
-    torch.testing.assert_close(log_odds(log_p, torch.tensor([1, 0])), expected)
-    assert torch.isfinite(log_odds(torch.zeros(2, 1), torch.tensor([0, 0]))).all()
-
-
 def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
     record = finished_records["classify"]
-    row = json.loads(fairtrial("inspect", "predict", record, "We will build xyzzy bridges.", "--json", "--words").out)
+    row = json.loads(fairtrial("inspect", "predict", record, "We will build xyzzy bridges.", "--json").out)
     assert set(row["probabilities"]) == {"0", "1", "2"}
     assert sum(row["probabilities"].values()) == pytest.approx(1)
     assert row["guess"] == max(row["probabilities"], key=row["probabilities"].get)
     assert "xyzzy" in row["unknown"]
     assert "build" not in row["unknown"]
-    assert len(row["words"]) == len(row["leave_one_out"]) == 6
-    said = fairtrial("inspect", "predict", record, "We will build xyzzy bridges.", "--names", "A,B,C", "--words")
+    said = fairtrial("inspect", "predict", record, "We will build xyzzy bridges.", "--names", "A,B,C")
     assert said.code == 0, said.err
     assert "'xyzzy'" in said.out
-    assert "leave-one-out" in said.out
     best = "ABC"[int(row["guess"])]
     assert [best, f"{row['probabilities'][row['guess']]:.1%}"] in [line.split()[:2] for line in said.out.splitlines()]
 

@@ -19,7 +19,7 @@ from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.description import ShadedText
 from fairtrial.errors import BadInput
-from fairtrial.inspection.language import TextSurprisal, Token, Totals, surprisal
+from fairtrial.inspection.language import Surprisal, TextSurprisal, Token, surprisal
 from fairtrial.inspection.text import encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Tokens
@@ -59,9 +59,6 @@ def test_a_short_text_is_scored_in_one_pass(name: str) -> None:
     for place, token in enumerate(found.tokens[1:]):
         answer = int(ids[0, place + 1])
         assert token.nll == pytest.approx(-float(log_p[place, answer]), abs=1e-9)
-        assert token.rank == 1 + int((log_p[place] > log_p[place, answer]).sum())
-        assert token.guess == tokenizer.words([int(log_p[place].argmax())])[0]
-        assert token.guess_share == pytest.approx(float(log_p[place].exp().max()))
 
 
 @cases("marks", [False, True])
@@ -76,7 +73,7 @@ def test_sums_are_those_of_a_test_score(marks: bool, full_context: float) -> Non
     found = read(network, tokenizer, *lines, full_context=full_context)
     np.testing.assert_allclose([each.nll for each in found], score.outcomes["nll"], rtol=1e-9)
     assert [each.counted for each in found] == score.outcomes["tokens"].tolist()
-    assert Totals.of(found).token_weighted == pytest.approx(score.metrics.perplexity)
+    assert Surprisal(found, (), "").perplexity == pytest.approx(score.metrics.perplexity)
 
 
 def test_a_text_means_the_same_alone_and_among_others() -> None:
@@ -88,17 +85,16 @@ def test_a_text_means_the_same_alone_and_among_others() -> None:
 
 
 def token(nats: float | None) -> Token:
-    return Token("w", "w ", nats, 1, "w", 0.5, False)
+    return Token("w", "w ", nats, False)
 
 
-def test_the_two_perplexities_of_a_set_are_told_apart() -> None:
+def test_the_perplexity_of_a_set_weighs_its_tokens() -> None:
     one = TextSurprisal("a", (token(None), token(math.log(10))))
     two = TextSurprisal("b", (token(None), *[token(math.log(1000))] * 3))
-    totals = Totals.of([one, two])
-    assert totals.tokens == 4
-    assert totals.token_weighted == pytest.approx(10 ** ((1 + 9) / 4))
-    assert totals.mean_of_sentences == pytest.approx((10 + 1000) / 2)
-    assert Totals.of([replace(one, tokens=(token(None),))]).token_weighted is None
+    found = Surprisal([one, two], (), "")
+    assert found.counted == 4
+    assert found.perplexity == pytest.approx(10 ** ((1 + 9) / 4))
+    assert Surprisal([replace(one, tokens=(token(None),))], (), "").perplexity is None
 
 
 def test_unknown_words_are_noticed_as_they_were_written() -> None:
@@ -146,10 +142,7 @@ def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtri
     rows = [json.loads(line) for line in lines]
     assert [row["text"] for row in rows[:-1]] == SENTENCES
     total = sum(row["nll"] for row in rows[:-1]) / sum(row["counted"] for row in rows[:-1])
-    assert rows[-1]["set"]["token_weighted"] == pytest.approx(math.exp(total))
-    spoken = fairtrial("inspect", "surprisal", finished_records["lm"], *SENTENCES).out
-    assert "token-weighted perplexity" in spoken
-    assert "mean of the sentences' perplexities" in spoken
+    assert rows[-1]["perplexity"] == pytest.approx(math.exp(total))
 
 
 def test_a_thousand_sentences_come_from_a_file(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,8 +67,8 @@ def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
     assert not torch.equal(run.initial_network().body.tokens.weight, given)
     said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0)
     assert said.code == 0, said.err
-    assert json.loads((tmp_path / "run-look" / "look.json").read_text())["before"] == "pretrained"
+    assert "pretrained" in said.out
     (tmp_path / "bert").rename(tmp_path / "elsewhere")
-    said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0, "--no-ablate")
+    said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0)
     assert said.code == 0, said.err
     assert "compared with a randomly initialized network instead" in " ".join(said.out.split())

@@ -8,18 +8,22 @@ from math import atan2, gcd
 
 import numpy as np
 
-from fairtrial.puzzles.solve import mix_target
+from fairtrial.puzzles.solve import Answer
 
 Key = tuple[int, int]
 
 
-def select_target(count: int, chosen: int) -> np.ndarray:
-    return mix_target(count, {chosen: 1.0})
-
-
-def average_target(count: int, chosen: Iterable[int]) -> np.ndarray:
-    places = list(chosen)
-    return mix_target(count, dict.fromkeys(places, 1 / len(places)))
+def holds(answer: Answer) -> bool:
+    """The certificate, checked by a few products and without a solver."""
+    keys, wanted = answer.keys, answer.target > 0
+    spread = float(np.linalg.norm(keys - keys.mean(0), axis=1).max()) or 1.0
+    if answer.balance is None:
+        scores = keys @ answer.direction
+        ahead = wanted.all() or scores[wanted].min() - scores[~wanted].max() > 0
+        return bool(np.ptp(scores[wanted]) <= 1e-6 * spread and ahead)
+    balance = answer.balance
+    closed = abs(balance.sum()) < 1e-6 and np.abs(balance @ (keys - keys.mean(0))).max() < 1e-6 * spread
+    return bool(closed and (balance[~wanted] >= 0).all() and balance[~wanted].sum() > 1e-10)
 
 
 def directions(keys: Iterable[Key]) -> list[Key]:

@@ -7,12 +7,11 @@ import math
 
 import numpy as np
 import pytest
-from brute_hull import average_target, faces_in_space
+from brute_hull import faces_in_space, holds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial import puzzles
-from fairtrial.puzzles.solve import Frame, certify
 from fairtrial.rng import generator_for
 from sampling import cases
 
@@ -25,13 +24,11 @@ def test_faces_in_space_agree_with_brute_force(keys: list[tuple[int, int, int]],
     found = faces_in_space(keys)
     if found is None:
         return
-    table, frame = np.array(keys, dtype=float), Frame.of(np.array(keys, dtype=float), True)
     chosen = data.draw(st.sets(st.integers(0, len(keys) - 1), min_size=1), label="chosen")
     for asked in (frozenset(chosen), data.draw(st.sampled_from(sorted(found, key=sorted)), label="face")):
-        target = average_target(len(keys), sorted(asked))
-        verdict = certify(frame, target)
-        assert verdict.possible == (asked in found)
-        assert verdict.holds(table, target)
+        answer = puzzles.average(keys, sorted(asked))
+        assert answer.possible == (asked in found)
+        assert holds(answer)
 
 
 def test_a_cubes_faces_are_its_corners_edges_and_sides() -> None:
@@ -71,22 +68,15 @@ KINDS = [
 ]
 
 
-# also those for which a tolerance of 1e-7 gives a balance that does not hold, or weights that are not reached
-HARD = {"near copies": [168], "long and thin": [388]}
-
-
 @pytest.mark.parametrize("count", [15, pytest.param(400, marks=pytest.mark.slow)])
 @cases("kind", KINDS)
 def test_awkward_keys_get_an_answer_that_holds(kind: str, count: int) -> None:
     rolls = generator_for(0, "awkward", kind)
-    for number in range(max([count, *(hard + 1 for hard in HARD.get(kind, ()))])):
+    for number in range(count):
         keys = awkward(kind, rolls)
         chosen = rolls.permutation(len(keys))[: rolls.integers(1, len(keys) + 1)].tolist()
-        shares = rolls.dirichlet(np.full(len(chosen), (0.1, 2.0)[number % 2])) + 1e-9
-        if number >= count and number not in HARD[kind]:
-            continue
-        answer = puzzles.mix(keys, dict(zip(chosen, (shares / shares.sum()).tolist(), strict=True)))
-        assert answer.certificate.holds(keys, answer.target), number
+        answer = puzzles.average(keys, chosen)
+        assert holds(answer), number
         reached = answer.nearest > 0
         assert (answer.weights[reached] / answer.nearest[reached]).min() >= 0.999 - 1e-6, number
         assert answer.possible == (answer.nearest is answer.target)

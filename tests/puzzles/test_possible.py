@@ -3,19 +3,21 @@ plane."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
-from brute_hull import average_target, faces, select_target
+from brute_hull import faces, holds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
 from fairtrial import puzzles
 from fairtrial.model import Attention, AttentionContext, ForwardContext, Layout
-from fairtrial.puzzles.solve import Certificate, Frame, certify, mix_target
+from fairtrial.puzzles.solve import Answer
 from fairtrial.recipe import Shape
 from fairtrial.rng import generator_for
 from sampling import cases
@@ -24,9 +26,9 @@ grid = st.integers(-3, 3)
 plane_keys = st.lists(st.tuples(grid, grid), min_size=1, max_size=6)
 
 
-def verdict(keys: np.ndarray, target: np.ndarray) -> Certificate:
-    found = certify(Frame.of(keys, True), target)
-    assert found.holds(keys, target)
+def verdict(keys: np.ndarray, chosen: Iterable[int]) -> Answer:
+    found = puzzles.average(keys, sorted(chosen))
+    assert holds(found)
     return found
 
 
@@ -51,8 +53,7 @@ def test_averages_in_the_plane_agree_with_brute_force(keys: list[tuple[int, int]
     table, all_faces = np.array(keys, dtype=float), faces(keys)
     chosen = data.draw(st.sets(st.integers(0, len(keys) - 1), min_size=1), label="chosen")
     for asked in (frozenset(chosen), *list(all_faces)[:3]):
-        target = average_target(len(keys), sorted(asked))
-        assert verdict(table, target).possible == (asked in all_faces)
+        assert verdict(table, asked).possible == (asked in all_faces)
 
 
 def test_all_sets_of_a_square_with_a_middle_and_a_copy() -> None:
@@ -61,7 +62,7 @@ def test_all_sets_of_a_square_with_a_middle_and_a_copy() -> None:
         frozenset(chosen)
         for size in range(1, 8)
         for chosen in combinations(range(7), size)
-        if verdict(np.array(keys, dtype=float), average_target(7, chosen)).possible
+        if verdict(np.array(keys, dtype=float), chosen).possible
     }
     everything = frozenset(range(7))
     edges = {frozenset({0, 5, 1, 6}), frozenset({1, 3}), frozenset({2, 3}), frozenset({0, 2, 6})}
@@ -76,31 +77,28 @@ def test_random_keys_reach_their_precision_in_our_own_attention(count: int, widt
     answers = []
     for table in keys:
         chosen = rolls.choice(count, size=rolls.integers(1, 3), replace=False)
-        shares = rolls.dirichlet(np.ones(len(chosen)) * 3)
-        answers.append(puzzles.mix(table, dict(zip(chosen.tolist(), shares.tolist(), strict=True))))
+        answers.append(puzzles.average(table, chosen.tolist()))
     ran = attention_weights(keys, np.array([[answer.query] for answer in answers]))[:, 0]
     assert np.array([answer.weights for answer in answers]) == pytest.approx(ran, abs=1e-9)
     for answer, weights in zip(answers, ran, strict=True):
-        assert answer.certificate.holds(answer.keys, answer.target)
+        assert holds(answer)
         wanted = answer.target > 0
         if answer.possible:
             assert (weights[wanted] >= 0.999 * answer.target[wanted] - 1e-9).all()
-            assert answer.error <= 0.001 + 1e-9
         else:
             assert answer.in_the_way
-            assert not any(answer.target[place] for place in answer.in_the_way)  # two random keys bind no one
+            assert not any(answer.target[place] for place in answer.in_the_way)
     assert any(answer.possible for answer in answers)
 
 
-@pytest.mark.parametrize("puzzle_count", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("puzzle_count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_thousands_of_random_keys_are_certified(puzzle_count: int) -> None:
-    """Certificates alone, so that thousands take seconds. `holds` checks each by products, without a solver."""
+    """`holds` checks each by products, without a solver."""
     rolls, possible = generator_for(0, "certificates"), 0
     for number in range(puzzle_count):
         count, width = int(rolls.integers(2, 9)), int(rolls.integers(1, 5))
         keys = rolls.normal(size=(count, width))
-        target = average_target(count, rolls.permutation(count)[: rolls.integers(1, min(3, count) + 1)].tolist())
-        found = verdict(keys, target)
+        found = verdict(keys, rolls.permutation(count)[: rolls.integers(1, min(3, count) + 1)].tolist())
         possible += found.possible
         if count <= width + 1:
             assert found.possible, number  # so few keys are the corners of a simplex, and every set of them is a face
@@ -110,32 +108,14 @@ def test_thousands_of_random_keys_are_certified(puzzle_count: int) -> None:
     assert 0.2 < possible / puzzle_count < 0.95
 
 
-@settings(max_examples=60)
-@given(plane_keys.filter(lambda keys: len(keys) > 2), st.data())
-def test_a_mix_on_a_face_is_possible_exactly_when_its_logarithms_are_affine(keys: list, data: st.DataObject) -> None:
-    table = np.array(keys, dtype=float)
-    face = sorted(data.draw(st.sampled_from(sorted(faces(keys), key=sorted)), label="face"))
-    slope = np.array(data.draw(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), label="slope"))
-    shares = softmax(table[face] @ slope / 4)
-    target = mix_target(len(keys), dict(zip(face, shares.tolist(), strict=True)))
-    assert verdict(table, target).possible
-    pushed = shares * np.where(np.arange(len(face)) == 0, 2.0, 1.0)
-    other = mix_target(len(keys), dict(zip(face, (pushed / pushed.sum()).tolist(), strict=True)))
-    rows = np.column_stack((table[face], np.ones(len(face))))
-    free = np.linalg.matrix_rank(np.delete(rows, 0, 0)) < np.linalg.matrix_rank(rows)  # the first key is bound by none
-    assert verdict(table, other).possible == bool(free or len(face) == 1)
-
-
-def test_a_false_certificate_does_not_hold() -> None:
+def test_control_a_false_certificate_does_not_hold() -> None:
     keys = np.array([[0.0, 0], [1, 0], [0, 1], [0.3, 0.3]])
-    corner, inside = select_target(4, 0), select_target(4, 3)
-    true, false = verdict(keys, corner), verdict(keys, inside)
+    true, false = verdict(keys, [0]), verdict(keys, [3])
     assert true.possible
     assert not false.possible
-    assert not true.holds(keys, inside)
-    assert not false.holds(keys, corner)
-    moved = keys + np.array([[0, 0], [0, 0], [0, 0], [-1, -1]])
-    assert not false.holds(moved, inside)
+    assert not holds(replace(true, target=false.target))
+    assert not holds(replace(false, target=true.target))
+    assert not holds(replace(false, keys=keys + np.array([[0, 0], [0, 0], [0, 0], [-1, -1]])))
 
 
 @pytest.mark.slow
@@ -145,5 +125,5 @@ def test_many_keys_of_a_heads_width_are_certified() -> None:
         keys = rolls.normal(size=(256, width))
         for chosen in range(0, 256, 32):
             answer = puzzles.select(keys, chosen)
-            assert answer.certificate.holds(keys, answer.target)
+            assert holds(answer)
             assert answer.possible == (answer.precision >= 0.999)

@@ -353,7 +353,6 @@ def parts(
             print(f"figure: {figure}")
 
 
-MANY_SCORES = 32  # that take long enough for a notice
 Figure = Annotated[Path | None, Option(help="Draw it (.png, .svg, .pdf).", metavar="FILE")]
 RecordFolder = Annotated[Path, Argument(help="The folder of a finished record.", metavar="RECORD")]
 
@@ -382,11 +381,6 @@ def show(call: Call, json: Json = False) -> None:
 def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With = None) -> None:
     texts = call.given.pop("texts", None)
     given = read_texts(texts, file) if texts or file is not None else []
-    opened = Record.open(record)
-    shape = opened.recipe.shape
-    scores = len(opened.trial.test_sets) * (shape.layers * shape.heads + 1)
-    if call.given["ablate"] and scores > MANY_SCORES and not opened.recipe.external:
-        notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
     call.given.setdefault("out", sibling(record, "look"))
     print(call(api.load(record, plugins=plugins or []), given))
 
@@ -456,7 +450,7 @@ def explore(call: Call) -> None:
     "inspect predict",
     Run.predict,
     "Look inside",
-    'inspect predict runs/my-run "That is in America\'s interest." --words',
+    'inspect predict runs/my-run "That is in America\'s interest."',
     arguments=["texts"],
     optional=["texts"],
     deprecated=["predict"],
@@ -495,7 +489,7 @@ def surprisal(
         for text in result.texts:
             row = {"text": text.text, "perplexity": text.perplexity, "nll": text.nll, "counted": text.counted}
             print(dumps(row | {"tokens": [asdict(token) for token in text.tokens]}))
-        print(dumps({"set": asdict(result.totals), "notices": result.notices, "counting": result.counting}))
+        print(dumps({"perplexity": result.perplexity, "counted": result.counted, "notices": result.notices}))
         return
     print(result)
 

@@ -4,7 +4,6 @@ for keys as they are dragged; heads made by hand."""
 from __future__ import annotations
 
 import base64
-import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -16,8 +15,8 @@ from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library, Model
 from fairtrial.explore.server import Plain, RequestParams
 from fairtrial.inspection import AttentionMaps, head_off, plot_part
-from fairtrial.model import parts as registered
-from fairtrial.puzzles import Goals, average, head_names, mix, read_sequence, select
+from fairtrial.puzzles import average, head_names, read_sequence, select
+from fairtrial.recipe import parse_value
 
 NEXT = 24  # most probable next tokens
 MOST_WEIGHTS = 1 << 22  # attention weights of one answer
@@ -45,7 +44,7 @@ def read(library: Library, params: RequestParams) -> Plain:
     """A text, as a record's network reads it."""
     name, text, off = params.text("model", most=1000), params.text("text"), params.pairs("off")
     untrained = params.flag("untrained")
-    answer = one_answer(library.models.get(library, name, untrained), text, off)
+    answer = one_answer(library.model(name, untrained), text, off)
     return answer | {"folder": str(library.place(name)), "untrained": untrained}
 
 
@@ -85,20 +84,17 @@ def answer_of(model: Model, text: str) -> tuple[Plain, list[str]]:
     run = model.run
     given: Plain
     if run.recipe.task == "lm":
-        found = run.surprisal(text, quiet=True)
+        found = run.surprisal(text)
         tokens = [asdict(token) for token in found.texts[0].tokens]
         likely = [{"word": word, "probability": chance} for word, chance in run.next_tokens(text, NEXT)]
         given = {"tokens": tokens, "perplexity": found.texts[0].perplexity, "counting": found.counting, "next": likely}
         return given, list(found.notices)
     if run.recipe.task == "classify":
-        predicted = run.predict(text, words=True, quiet=True)
-        words = predicted.attributions[0]
+        predicted = run.predict(text)
         given = {
             "labels": list(predicted.labels),
             "shares": list(predicted.predictions[0].shares),
             "guess": predicted.guesses[0],
-            "words": list(words.words),
-            "leave_one_out": words.leave_one_out.tolist(),
         }
         return given, list(predicted.notices)
     return {}, ["a masked language model answers no text: its maps are shown"]
@@ -123,35 +119,8 @@ def parts(library: Library, params: RequestParams) -> Plain:
     """Those that are registered: no request loads a package."""
     rows = catalogue().rows()
     for row in rows:
-        known, options = parameters_of(str(row["name"])), row["options"]
-        assert isinstance(options, dict)
-        row["options"] = [option_of(name, written, known.get(name)) for name, written in options.items()]
         row.pop("file")
     return {"parts": rows}
-
-
-def parameters_of(part: str) -> dict[str, object]:
-    """The options of a part with their types."""
-    begun = registered.find(part).__init__
-    try:
-        return {name: each.annotation for name, each in inspect.signature(begun, eval_str=True).parameters.items()}
-    except (NameError, TypeError, ValueError):  # of a part with odd annotations
-        return {}
-
-
-def option_of(name: str, written: str, kind: object) -> Plain:
-    """What a control needs to know of an option, from its default as it is written, or its type where none is set."""
-    if written in ("true", "false"):
-        return {"name": name, "kind": "bool", "default": written == "true"}
-    for word, read in (("int", int), ("float", float)):
-        try:
-            return {"name": name, "kind": word, "default": read(written)}
-        except ValueError:
-            continue
-    if written[:1] in ("'", '"'):
-        return {"name": name, "kind": "text", "default": written[1:-1]}
-    types = {each.__name__ for each in getattr(kind, "__args__", ()) if each in (int, float, str)}
-    return {"name": name, "kind": next((each for each in ("int", "float") if each in types), "text"), "default": None}
 
 
 def draw(library: Library, params: RequestParams) -> Plain:
@@ -159,6 +128,7 @@ def draw(library: Library, params: RequestParams) -> Plain:
     name = params.one_of("part", [each.name for each in catalogue().entries])
     heads, length = params.whole("heads", 1, 16, 4), params.whole("length", 2, 96, 24)
     options, causal = params.options("options"), params.flag("decoder", True)
+    options = {name: parse_value(text) if isinstance(text, str) else text for name, text in options.items()}
     try:
         pictures = plot_part(name, heads=heads, length=length, causal=causal, **options)
     except (FairtrialError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -171,17 +141,14 @@ def solve(library: Library, params: RequestParams) -> Plain:
     keys = params.rows("keys", None, MOST_KEYS)
     if not keys:
         raise BadInput("there are no keys")
-    given = [row[0] for row in params.rows("shares", 1, MOST_KEYS)]
-    shares = {place: share for place, share in enumerate(given) if share > 0}
-    goals = Goals(precision=params.number("precision", 0.5, 0.9999, 0.999))
-    ask = params.one_of("ask", ("select", "average", "mix"), "select")
-    if not shares:
+    wanted = [place for place, share in enumerate(params.rows("shares", 1, MOST_KEYS)) if share[0] > 0]
+    precision = params.number("precision", 0.5, 0.9999, 0.999)
+    if not wanted:
         raise BadInput("no key is wanted", "choose one")
-    if ask == "mix":
-        total = sum(shares.values())
-        answer = mix(keys, {key: share / total for key, share in shares.items()}, goals)
+    if params.one_of("ask", ("select", "average"), "select") == "average":
+        answer = average(keys, wanted, precision=precision)
     else:
-        answer = average(keys, list(shares), goals) if ask == "average" else select(keys, next(iter(shares)), goals)
+        answer = select(keys, wanted[0], precision=precision)
     return {"answer": answer.to_json(), "sentences": list(answer.describe().sentences)}
 
 

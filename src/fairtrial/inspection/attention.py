@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
+# limits of the captions
+LEAD = 0.40  # least share of attention on one position for a caption that names it
+TIMES = 1.5  # ... and so many times the share under uniform attention
+DIFFUSE = 0.85  # entropy, relative to the maximum
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,21 +59,39 @@ class AttentionMaps(Result):
         return [text for text in (self.cut, unknown and f"unknown to the model, which reads <unk>: {unknown}") if text]
 
     def describe(self) -> Description:
-        """For each head: how spread its attention is, and the word that gets most of it."""
+        """For each head a caption of its map."""
         layers, heads = self.weights.shape[:2]
         about = f"Attention maps of {counted(layers, 'layer')} with {counted(heads, 'head')}"
         about += f", {counted(len(self.words), 'token')}: {' '.join(self.words)}"
-        rows, charts = [], []
-        for layer, head in np.ndindex(layers, heads):
-            weights = self.weights[layer, head].astype(float)
-            logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
-            received, entropy = weights.mean(0), float(-(weights * logs).sum(1).mean())
-            most = int(received.argmax())
-            rows.append(row(str(layer), str(head), self.words[most], f"{received[most]:.0%}", f"{entropy:.2f}"))
-            charts.append(self.chart(layer, head))
-        columns = ("layer", "head", "most attended", "its share", "entropy, nats")
-        table = Table("", columns, tuple(rows), text_columns=3)
-        return Description([about, *self.notices], [table], charts=charts)
+        places = list(np.ndindex(layers, heads))
+        rows = tuple(row(str(layer), str(head), self.caption(layer, head)) for layer, head in places)
+        table = Table("", ("layer", "head", "where it looks"), rows, text_columns=3)
+        return Description([about, *self.notices], [table], charts=[self.chart(*place) for place in places])
+
+    def caption(self, layer: int, head: int) -> str:
+        """Where this head looks in this text, in a few words; the rules are also in docs/look.md."""
+        choices = self.open[layer].sum(-1)
+        queries = np.flatnonzero(choices >= 2)  # the others have nothing to choose from
+        if not len(queries):
+            return "nothing to choose from"
+        weights, seen = self.weights[layer, head][queries].astype(float), self.open[layer][queries]
+        even = seen / choices[queries, None]
+        back = queries[:, None] - np.arange(len(self.words))
+        places = {"previous word": back == 1, "next word": back == -1, "itself": back == 0}
+        most = int((weights * (back != 0)).sum(0).argmax())
+        places[f"{self.words[most]!r}"] = (np.arange(len(self.words)) == most) & (back != 0)
+        found = {}
+        for name, there in places.items():
+            able = (there & seen).any(1)  # queries that see such a word
+            share, alike = ((each * there)[able].sum() / max(1, able.sum()) for each in (weights, even))
+            if able.sum() >= len(queries) / 2 and share >= max(LEAD, min(0.95, TIMES * alike)):
+                found[name] = share
+        if found:
+            name = max(found, key=found.__getitem__)
+            return f"{name}, {found[name]:.0%}"
+        logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
+        entropy = float((-(weights * logs).sum(1) / np.log(choices[queries])).mean())
+        return f"{'diffuse' if entropy >= DIFFUSE else 'mixed'}, entropy {entropy:.0%} of the maximum"
 
     def rows(self) -> list[dict[str, object]]:
         """One for each layer, head, query and key that may be attended to."""
@@ -155,14 +177,6 @@ def maps_in(network: Network, ids: Tensor, lengths: Tensor) -> np.ndarray:
         what = f"{network.name} gives attention maps of the shapes {', '.join(map(str, shapes[:4]))}"
         raise BadInput(what, f"each layer's must be [{batch}, heads, {time}, {time}], with equally many heads")
     return np.stack([maps.float().numpy() for maps in given])
-
-
-def heads_of(network: Network, text: ModelInput) -> tuple[int, int]:
-    """Layers, and heads in each; a user's own network is asked for the maps of a text."""
-    if isinstance(network, ExternalModel):
-        found = maps_in(network, torch.from_numpy(text.ids)[None], torch.tensor([len(text.ids)]))
-        return found.shape[0], found.shape[2]
-    return network.body.shape.layers, network.body.shape.heads
 
 
 def prefix_words(network: Network) -> tuple[str, ...]:

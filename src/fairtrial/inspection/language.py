@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import torch
 
-from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import START, STOP, Tokenizer
 from fairtrial.data.words import gap, spelled
 from fairtrial.description import (
-    MISSING,
     Description,
     IntervalChart,
     IntervalRow,
@@ -32,12 +30,12 @@ from fairtrial.description import (
 )
 from fairtrial.errors import BadInput
 from fairtrial.formatting import bracket, number_text
-from fairtrial.inspection.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
+from fairtrial.inspection.text import EncodedText, encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
 from fairtrial.progress import report_share, status
 from fairtrial.report.plots import draw
 from fairtrial.rng import generator_for
-from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
+from fairtrial.training.scoring import TokenSet, score_lm, scoring, token_nll
 from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import Run
 
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-TOKENS = 2048  # read at once
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
 INTERVALS = "95% intervals over documents, of this one seed."
 
@@ -55,9 +52,6 @@ class Token:
     word: str  # the vocabulary entry
     written: str  # its piece of the text
     nll: float | None  # in nats; None: it has no context, so it is not counted
-    rank: int | None  # 1: the most probable token
-    guess: str | None  # the most probable token
-    guess_share: float | None  # and its probability
     unknown: bool
 
 
@@ -77,7 +71,7 @@ class TextSurprisal:
     @property
     def perplexity(self) -> float | None:
         """exp(nats / counted tokens); None if no token is counted."""
-        return math.exp(min(700.0, self.nll / self.counted)) if self.counted else None
+        return perplexity_of(self.nll, self.counted)
 
     @property
     def shown(self) -> str:
@@ -87,23 +81,6 @@ class TextSurprisal:
     def shaded(self) -> ShadedText:
         """The more surprising a token, the deeper its shade."""
         return ShadedText(tuple((token.written or f" {token.word}", token.nll) for token in self.tokens))
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Several sentences as one set: two different perplexities."""
-
-    sentences: int
-    tokens: int
-    token_weighted: float | None  # exp(all nats / all tokens): a long sentence weighs more
-    mean_of_sentences: float | None  # mean of the sentences' perplexities: one odd short sentence can dominate it
-
-    @classmethod
-    def of(cls, texts: Sequence[TextSurprisal]) -> Totals:
-        tokens = sum(each.counted for each in texts)
-        perplexities = [each.perplexity for each in texts if each.perplexity is not None]
-        weighted = math.exp(min(700.0, sum(each.nll for each in texts) / tokens)) if tokens else None
-        return cls(len(texts), tokens, weighted, sum(perplexities) / len(perplexities) if perplexities else None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,9 +93,18 @@ class Surprisal(Result):
     """
 
     texts: list[TextSurprisal]
-    totals: Totals
     notices: tuple[str, ...]
     counting: str  # how the beginning and the end of a text are counted
+
+    @property
+    def counted(self) -> int:
+        """Tokens of all texts."""
+        return sum(each.counted for each in self.texts)
+
+    @property
+    def perplexity(self) -> float | None:
+        """Of all texts, as in a test score: exp(all nats / all tokens)."""
+        return perplexity_of(sum(each.nll for each in self.texts), self.counted)
 
     def describe(self) -> Description:
         """A row for each text; of a single one a row for each token."""
@@ -135,11 +121,9 @@ class Surprisal(Result):
             row(text.text[:80], number_text(text.perplexity, ",.1f"), text.counted, f"{text.nll:.2f}")
             for text in self.texts
         ]
-        totals = self.totals
-        weighted, mean = (number_text(value, ",.1f") for value in (totals.token_weighted, totals.mean_of_sentences))
         note = (
-            f"{totals.sentences} sentences, {totals.tokens:,} tokens counted: token-weighted perplexity {weighted}"
-            f" (exp of all nats / all tokens), mean of the sentences' perplexities {mean} (each has equal weight)."
+            f"{len(self.texts)} sentences, {self.counted:,} tokens counted:"
+            f" perplexity {number_text(self.perplexity, ',.1f')} (exp of all nats / all tokens)."
         )
         return Table("", ("text", "perplexity", "tokens", "nats"), tuple(rows), note)
 
@@ -148,15 +132,11 @@ class Surprisal(Result):
             row(
                 each.word + (f" (unknown: {each.written.strip()})" if each.unknown else ""),
                 number_text(each.nll, ".3f"),
-                MISSING if each.nll is None else probability_text(math.exp(-each.nll)),
-                number_text(each.rank, ","),
-                each.guess or "no context",
-                number_text(each.guess_share, ".1%"),
+                "no context" if each.nll is None else probability_text(math.exp(-each.nll)),
             )
             for each in text.tokens
         ]
-        columns = ("token", "nats", "probability", "rank", "most probable", "its probability")
-        return Table("", columns, tuple(rows))
+        return Table("", ("token", "nats", "probability"), tuple(rows))
 
     def rows(self) -> list[dict[str, object]]:
         """One for each token."""
@@ -168,29 +148,29 @@ class Surprisal(Result):
         return draw([self.texts[text].shaded])
 
 
+def perplexity_of(nats: float, tokens: int) -> float | None:
+    return math.exp(min(700.0, nats / tokens)) if tokens else None
+
+
 def probability_text(share: float) -> str:
     return f"{share:.3%}" if share >= 0.00001 else "< 0.001%"
 
 
-def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress) -> Surprisal:
+def surprisal(run: Run, texts: Sequence[str]) -> Surprisal:
     """Surprisal of each token of each text, by a trained language model."""
     tokenizer, length = run.tokenizer, run.recipe.shape.length
     encoded = encode_texts(tokenizer, texts)
     marks = [[mark] if mark is not None else [] for mark in (tokenizer.start, tokenizer.stop)]
     rows = [np.array([*marks[0], *text.ids, *marks[1]], dtype=np.int64) for text in encoded]
-    numbers = [np.full((len(row), 4), np.nan) for row in rows]  # nats, rank, guess, its probability
-    all_windows = list(sliding(rows, length, max(1, int(length * (1 - run.recipe.scoring.full_context)))))
-    done = 0
-    for windows in in_batches(all_windows, TOKENS):
-        ends = np.cumsum([window.end - window.counted for window in windows])
-        counted = np.split(window_numbers(cast(LanguageModel, run.network), rows, windows), ends[:-1])
-        for window, own in zip(windows, counted, strict=True):
-            numbers[window.sequence][window.counted + 1 : window.end + 1] = own
-        done += len(windows)
-        on_progress("reading", done, len(all_windows))
+    read = TokenSet(rows, (), len(rows), np.zeros(0), None)
+    network, full_context = cast(LanguageModel, run.network), run.recipe.scoring.full_context
+    nats = np.zeros(0)
+    if read.targets:
+        nats = token_nll(network, read, length=length, full_context=full_context)
+    own = np.split(nats, np.cumsum(read.sizes)[:-1])
     found = [
-        TextSurprisal(text.text, tuple(tokens_of(text, row, own, tokenizer)))
-        for text, row, own in zip(encoded, rows, numbers, strict=True)
+        TextSurprisal(text.text, tuple(tokens_of(text, row, each, tokenizer)))
+        for text, row, each in zip(encoded, rows, own, strict=True)
     ]
     notices = [unknown_notice(tokenizer, encoded)]
     if max(len(text.ids) for text in encoded) > length:
@@ -198,35 +178,16 @@ def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progr
     counting = "the first token has no context and is not counted"
     if tokenizer.start is not None:
         counting = f"the first token is predicted from {START}, and the end of the text ({STOP}) is counted as a token"
-    return Surprisal(found, Totals.of(found), tuple(filter(None, notices)), counting)
+    return Surprisal(found, tuple(filter(None, notices)), counting)
 
 
-def window_numbers(network: LanguageModel, rows: Sequence[np.ndarray], windows: Sequence[Window]) -> np.ndarray:
-    """Nats, rank, most probable token and its probability of each counted target, in reading order [target 4]."""
-    tokens, lengths = padded([rows[each.sequence][each.begin : each.end + 1] for each in windows], 0)
-    first = np.array([each.counted - each.begin for each in windows])
-    positions = np.arange(tokens.shape[1] - 1)
-    counted = torch.from_numpy((positions >= first[:, None]) & (positions < lengths[:, None] - 1))
-    ids, answers = torch.from_numpy(tokens[:, :-1].copy()), torch.from_numpy(tokens[:, 1:].copy())
-    with scoring(network):
-        logits, targets = network.logits_of(ids, torch.from_numpy(lengths - 1), answers.masked_fill(~counted, -1))
-        log_p, targets = logits.double().log_softmax(-1), targets[:, None]  # target entry
-        own = log_p.gather(1, targets)
-        best, guess = log_p.max(1, keepdim=True)
-        rank = (log_p > own).sum(1, keepdim=True) + 1
-    return torch.cat((-own, rank.double(), guess.double(), best.exp()), 1).numpy()
-
-
-def tokens_of(text: EncodedText, row: np.ndarray, numbers: np.ndarray, tokenizer: Tokenizer) -> Iterator[Token]:
-    first = int(tokenizer.start is not None)  # a start mark is given, not predicted
+def tokens_of(text: EncodedText, row: np.ndarray, nats: np.ndarray, tokenizer: Tokenizer) -> Iterator[Token]:
+    """Every token but a start mark, which is given; the first has no nats where nothing is before it."""
+    first = int(tokenizer.start is not None)
+    known = [*[None] * (1 - first), *nats.tolist()]
     words, pieces = tokenizer.words(row)[first:], text.pieces()
-    for word, id_, written, (nats, rank, guess, share) in zip_longest(words, row[first:], pieces, numbers[first:]):
-        written, unknown = written or "", written is not None and int(id_) == tokenizer.unknown
-        if np.isnan(nats):
-            yield Token(word, written, None, None, None, None, unknown)
-        else:
-            best = tokenizer.words([int(guess)])[0]
-            yield Token(word, written, float(nats), int(rank), best, float(share), unknown)
+    for word, id_, written, nll in zip_longest(words, row[first:].tolist(), pieces, known):
+        yield Token(word, written or "", nll, written is not None and id_ == tokenizer.unknown)
 
 
 @dataclass(frozen=True)

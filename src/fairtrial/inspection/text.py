@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairtrial.data.tokenizer import Tokenizer
@@ -10,11 +10,6 @@ from fairtrial.data.words import sentences
 from fairtrial.errors import BadInput
 
 Tokens = list[tuple[int, tuple[int, int]]]  # id, (begin, end) in the text
-OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
-
-
-def no_progress(what: str, done: int, total: int) -> None:
-    """Shows nothing."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import ndtri, stdtr
 
 from fairtrial.results.values import VarianceComponents
 from fairtrial.statistics.spread import Array, Source, Spread, combine
@@ -369,20 +369,3 @@ def wilson(share: float, items: float) -> tuple[float, float]:
     centre = (share + Z * Z / (2 * items)) / (1 + Z * Z / items)
     half = Z / (1 + Z * Z / items) * math.sqrt(share * (1 - share) / items + Z * Z / (4 * items * items))
     return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def paired_change(before: Mask, after: Mask, groups: Counts | None = None) -> tuple[float, float]:
-    """95% interval of the change of a share when the same items [item] are right before and after. Half an item is
-    added to each of the four cells (Agresti and Min 2005, https://doi.org/10.1002/sim.1781), so that no change among
-    few items does not look certain; items that belong together widen it."""
-    count = len(before) + 2
-    gains, losses = (~before & after).sum() + 0.5, (before & ~after).sum() + 0.5
-    variance = (gains + losses - (gains - losses) ** 2 / count) / count**2
-    t = Z
-    if groups is not None:
-        change = after.astype(float) - before
-        sums, sizes = summed(change[None], groups), summed(np.ones_like(change)[None], groups)
-        items, _, _ = over_items(linearised(sums, sizes)[0], sizes[0])
-        variance, t = max(variance, items.variance), float(stdtrit(items.df, 0.975))
-    centre, half = (gains - losses) / count, t * math.sqrt(variance)
-    return max(-1.0, float(centre - half)), min(1.0, float(centre + half))

@@ -47,13 +47,8 @@ export function digits(value, places = 3) {
   if (size < 1e-4) return value.toExponential(1);
   return size < 0.1 ? value.toPrecision(Math.max(1, places - 1)) : value.toFixed(size >= 100 ? 1 : Math.min(2, places - 1));
 }
-const round = (mark) => (Math.abs(mark) < 1000 ? String(mark) : digits(mark)); // a mark of an axis
 export const percent = (share, places = 1) => (share == null ? "–" : `${(100 * share).toFixed(share > 0 && share < 0.0005 ? places + 2 : places)}%`);
 export const interval = (low, high, form = digits) => (low == null || high == null ? "" : ` [${form(low)}, ${form(high)}]`);
-export function bytes(size) {
-  if (size == null) return "";
-  return size < 1e6 ? `${(size / 1e3).toFixed(0)} kB` : `${(size / 1e6).toFixed(1)} MB`;
-}
 export function field(name, control) {
   return el("label", { class: "field" }, el("span", {}, name), control);
 }
@@ -103,45 +98,6 @@ export function bars(rows, most = 1) {
     el("progress", { max: Math.max(most, 1e-9), value, "aria-label": word }),
     el("span", {}, told ?? percent(value)),
   ]));
-}
-
-// A linear scale with few round marks.
-export function scale(low, high, from, to, count = 5) {
-  if (!(high > low)) [low, high] = [low - 0.5, low + 0.5];
-  const size = 10 ** Math.floor(Math.log10((high - low) / count));
-  const step = [1, 2, 5, 10].map((times) => times * size).find((each) => (high - low) / each <= count) || 10 * size;
-  const marks = [];
-  for (let mark = Math.ceil(low / step) * step; mark <= high + step * 1e-6; mark += step) marks.push(Number(mark.toPrecision(10)));
-  const place = (value) => from + ((value - low) / (high - low)) * (to - from);
-  return { place, marks };
-}
-
-// Rows {name, value, low, high, dots, kind} on one scale, with a line at zero where it is inside.
-export function intervalChart(rows, { width = 600, row: tall = 34, unit = "", label = "intervals", least = null, zero = false } = {}) {
-  const left = Math.min(0.45 * width, 14 + 7 * Math.max(4, ...rows.map((row) => row.name.length)));
-  const height = tall * rows.length + 42;
-  const every = rows.flatMap((row) => [row.value, row.low, row.high, ...(row.dots || [])]).concat(zero ? [0] : [], least ? [-least, least] : []).filter((value) => value != null);
-  const [low, high] = [Math.min(...every), Math.max(...every)];
-  const pad = (high - low || 1) * 0.06;
-  const x = scale(low - pad, high + pad, left, width - 16);
-  const [ink, soft, line, paper] = ["ink", "soft", "line", "paper"].map(colour);
-  const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
-  if (least) drawn.append(svg("rect", { x: x.place(-least), width: x.place(least) - x.place(-least), y: 0, height: height - 38, fill: soft, "fill-opacity": 0.1 }));
-  for (const mark of x.marks) drawn.append(
-    svg("line", { x1: x.place(mark), x2: x.place(mark), y1: 0, y2: height - 36, stroke: mark === 0 && zero ? ink : line }),
-    svg("text", { x: x.place(mark), y: height - 22, fill: soft, "font-size": 12, "text-anchor": "middle" }, round(mark)));
-  drawn.append(svg("text", { x: width - 16, y: height - 6, fill: soft, "font-size": 12, "text-anchor": "end" }, unit));
-  rows.forEach((row, at) => {
-    const y = tall * at + tall / 2 + 1;
-    const tint = colour(row.kind || "accent") || colour("accent");
-    const most = Math.floor((left - 14) / 6.6);
-    const short = row.name.length > most ? `…${row.name.slice(1 - most)}` : row.name;
-    drawn.append(svg("text", { x: left - 10, y: y + 4, fill: ink, "font-size": 13, "text-anchor": "end" }, short));
-    for (const dot of row.dots || []) drawn.append(svg("circle", { cx: x.place(dot), cy: y, r: 3.2, fill: soft, "fill-opacity": 0.45 }));
-    if (row.low != null) drawn.append(svg("line", { x1: x.place(row.low), x2: x.place(row.high), y1: y, y2: y, stroke: tint, "stroke-width": 3, "stroke-linecap": "round" }));
-    if (row.value != null) drawn.append(svg("circle", { cx: x.place(row.value), cy: y, r: 5.5, fill: tint, stroke: paper, "stroke-width": 1.5 }, svg("title", {}, `${row.name}: ${digits(row.value)}${interval(row.low, row.high)}`)));
-  });
-  return drawn;
 }
 
 // Cells of one or more boxes of a picture, to be pointed at with mouse, finger or arrow keys. `tell(box, row, column)`.

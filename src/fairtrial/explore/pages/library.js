@@ -1,10 +1,10 @@
 // All records and studies of the folder; what runs moves.
 
 import { ask } from "./api.js";
-import { bytes, chip, digits, el, interval, intervalChart, percent, scrolling, shell, tools, py } from "./draw.js";
+import { chip, digits, el, interval, percent, scrolling, shell, tools, py } from "./draw.js";
 import * as state from "./state.js";
 
-const HEADS = ["name", "task", "parts", "data", "seeds", "result", "leak audit", "size", "changed"];
+const HEADS = ["name", "task", "parts", "data", "seeds", "result", "leak audit", "changed"];
 
 function result(row) {
   if (row.state === "damaged") return el("span", {}, chip("damaged"), " ", row.problem);
@@ -12,8 +12,7 @@ function result(row) {
   if (row.headline) {
     const { metric, value, low, high, set } = row.headline;
     const form = metric === "accuracy" ? percent : digits;
-    const bits = row.bits_per_byte == null ? "" : `, ${digits(row.bits_per_byte)} bits per byte`;
-    return `${metric.replaceAll("_", " ")} ${form(value)}${interval(low, high, form)} on ${set}${bits}`;
+    return `${metric.replaceAll("_", " ")} ${form(value)}${interval(low, high, form)} on ${set}`;
   }
   if (row.state === "running" || row.state === "unfinished") {
     const done = row.kind === "study" ? `${row.done} of ${row.total ?? "?"} trials` : `step ${row.step}${row.steps ? ` of ${row.steps}` : ""}`;
@@ -21,7 +20,7 @@ function result(row) {
     return el("div", {}, chip(row.state), ` ${done}`,
       Number.isFinite(share) ? el("progress", { max: 1, value: share, "aria-label": `done of ${row.path}` }) : null);
   }
-  return row.pending ? "reading …" : "";
+  return "";
 }
 
 function link(row) {
@@ -33,7 +32,7 @@ function link(row) {
 
 function line(row) {
   const when = row.changed ? new Date(1000 * row.changed).toLocaleString("sv").slice(0, 16) : "";
-  const cells = [link(row), row.task, row.parts, row.data, row.seeds, result(row), row.passport ? chip(row.passport) : "", bytes(row.bytes), when];
+  const cells = [link(row), row.task, row.parts, row.data, row.seeds, result(row), row.passport ? chip(row.passport) : "", when];
   return el("tr", {}, cells.map((cell, at) => el("td", { "data-name": at ? HEADS[at] : null, class: at === 0 || at === 5 ? "wide" : at > 6 ? "whole" : "" }, cell ?? "")));
 }
 
@@ -57,23 +56,6 @@ export async function show(main) {
     }));
     const running = found.filter((row) => row.state === "running").length;
     count.textContent = `${found.length} of ${rows.size} records and studies${running ? `, ${running} running` : ""}`;
-  }
-
-  // The results of records that have the same metric, beside each other.
-  const chart = el("div");
-  const pictured = el("details", {}, el("summary", {}, "Results as a picture"), chart);
-  pictured.addEventListener("toggle", () => drawResults());
-  function drawResults() {
-    let results = visible().filter((row) => row.headline);
-    let why = "";
-    if (new Set(results.map((row) => row.vocabulary).filter(Boolean)).size > 1) {
-      why = " Vocabularies differ, so bits per byte are drawn, which count every byte, and not perplexities.";
-      results = results.map((row) => (row.vocabulary ? { ...row, headline: { metric: "bits per byte", value: row.bits_per_byte } } : row));
-    }
-    const metrics = [...new Set(results.map((row) => row.headline.metric))];
-    const told = (metric) => (metric === "bits per byte" ? `${metric}.${why}` : `${metric.replaceAll("_", " ")}, 95% intervals over test items`);
-    chart.replaceChildren(...metrics.map((metric) => el("figure", {}, el("figcaption", {}, told(metric)),
-      intervalChart(results.filter((row) => row.headline.metric === metric).slice(0, 40).map(({ path, headline }) => ({ name: path, kind: "v0", ...headline })), { unit: metric.replaceAll("_", " "), label: `Results: ${metric}`, row: 26 }))));
   }
 
   function take(told) {
@@ -101,10 +83,8 @@ export async function show(main) {
     el("div", { class: "bar" }, filter),
     count,
     scrolling("Records and studies", el("table", { class: "cards" }, el("thead", {}, el("tr", {}, HEADS.map((name) => el("th", { scope: "col" }, name)))), body)),
-    pictured,
     tools({
       name: "library",
-      picture: () => { drawResults(); return chart.querySelector("svg"); },
       python: () => `import fairtrial as ft\n\nexplorer = ft.explore(${py(first.folder)})\n`,
       command: () => `fairtrial show ${shell(first.folder)}`,
       rows: visible,

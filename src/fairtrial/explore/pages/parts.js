@@ -1,4 +1,4 @@
-// Every part, drawn with sliders for its options.
+// Every part, drawn with its options.
 
 import { ask } from "./api.js";
 import { cells, choice, colour, digits, el, field, heat, problem, py, renew, shell, slider, svg, tools } from "./draw.js";
@@ -35,35 +35,11 @@ function picture(told) {
   return el("figure", {}, el("figcaption", {}, `${told.what[0].toUpperCase()}${told.what.slice(1)}`, told.how ? `. ${told.how}` : ""), drawn, readout);
 }
 
-function control(option, value, onInput) {
-  if (option.kind === "bool") return el("label", {}, el("input", { type: "checkbox", checked: value, onchange: (event) => onInput(event.target.checked) }), option.name);
-  if (option.kind === "text") return field(option.name, el("input", { value: value ?? "", oninput: (event) => onInput(event.target.value || null) }));
-  if (option.default == null) return unset(option, value, onInput);
-  return ranged(option, option.default, value, onInput);
-}
+const typed = (text) => (["true", "false"].includes(text) ? text === "true" : Number.isNaN(Number(text)) ? text : Number(text));
 
-// An option that a part fills in by itself, as its paper says, until it is set.
-function unset(option, value, onInput) {
-  const usual = option.kind === "int" ? 4 : 0.5;
-  const range = ranged(option, usual, value ?? usual, onInput);
-  const [input, told] = [range.querySelector("input"), range.querySelector("output")];
-  const show = (on) => { input.disabled = !on; if (!on) told.textContent = "not set"; };
-  show(value != null);
-  return el("div", { class: "bar" }, el("label", {}, el("input", { type: "checkbox", checked: value != null, "aria-label": `Set ${option.name}`, onchange: (event) => {
-    show(event.target.checked);
-    if (event.target.checked) told.textContent = input.value;
-    onInput(event.target.checked ? Number(input.value) : null);
-  } }), "set"), range);
-}
-
-function ranged(option, usual, value, onInput) {
-  const whole = option.kind === "int";
-  if (usual > 1000) { // on a wide scale what counts is the number of digits
-    const number = (power) => (whole ? Math.round(10 ** power) : Number((10 ** power).toPrecision(2)));
-    return slider(option.name, { min: 0, max: 6, step: 0.05, value: Math.log10(value), show: number }, (power) => onInput(number(power)));
-  }
-  const most = whole ? Math.max(16, 4 * usual) : Math.max(2, 4 * Math.abs(usual));
-  return slider(option.name, { min: whole && usual ? 1 : 0, max: most, step: whole ? 1 : most / 200, value }, onInput);
+// An option is typed as on the command line; empty: as the part has it.
+function control(name, usual, value, onInput) {
+  return field(name, el("input", { value, placeholder: usual, size: 8, oninput: (event) => onInput(event.target.value.trim()) }));
 }
 
 export async function show(main) {
@@ -72,15 +48,9 @@ export async function show(main) {
   const part = parts.find((each) => each.name === name) || parts[0];
   const drawn = el("div", { class: "drawn" });
   const chosen = { heads: state.number("heads", 4), length: state.number("length", 24), decoder: state.get("in", part.hooks.includes("pool") ? "encoder" : "decoder") === "decoder" };
-  const options = Object.fromEntries(part.options.map((option) => [option.name, option.default]));
-  for (const option of part.options) {
-    const given = state.get(`o_${option.name}`);
-    if (given === "") continue;
-    const number = Number(given);
-    options[option.name] = option.kind === "bool" ? given === "true" : option.kind === "text" ? given : Number.isFinite(number) ? number : option.default;
-  }
+  const options = Object.fromEntries(Object.keys(part.options).map((key) => [key, state.get(`o_${key}`)]));
   let told = null;
-  const changed = () => Object.fromEntries(Object.entries(options).filter(([key, value]) => value !== part.options.find((option) => option.name === key)?.default));
+  const changed = () => Object.fromEntries(Object.entries(options).filter(([, value]) => value));
 
   async function draw() {
     try {
@@ -105,13 +75,13 @@ export async function show(main) {
       choice("In", ["decoder", "encoder"], chosen.decoder ? "decoder" : "encoder", (value) => { chosen.decoder = value === "decoder"; state.set({ in: value }); draw(); }),
       slider("Heads", { min: 1, max: 12, step: 1, value: chosen.heads }, (value) => { chosen.heads = value; state.set({ heads: value }); draw(); }),
       slider("Tokens", { min: 4, max: 64, step: 1, value: chosen.length }, (value) => { chosen.length = value; state.set({ length: value }); draw(); }),
-      part.options.map((option) => control(option, options[option.name], (value) => set(option.name, value)))),
+      Object.entries(part.options).map(([key, usual]) => control(key, usual, options[key], (value) => set(key, value)))),
     el("p", {}, el("b", {}, part.name), `: ${part.line}.`),
     el("p", { class: "soft small" }, `Changes ${part.changes}. Hooks: ${part.hooks.join(", ") || "none"}. ${part.claims.length ? `Claims: ${part.claims.join(", ")}.` : ""} ${part.options_help}`),
     drawn, el("details", {}, el("summary", {}, "Definition"), el("pre", {}, part.definition)),
     tools({
       name: `part-${part.name}`,
-      python: () => `import fairtrial as ft\n\npart = ft.catalogue(${py(part.name)})\npart.plot(heads=${chosen.heads}, length=${chosen.length}, encoder=${py(!chosen.decoder)}${Object.entries(changed()).map(([key, value]) => `, ${key}=${py(value)}`).join("")})\nprint(ft.audit(${py(part.name)}))\n`,
+      python: () => `import fairtrial as ft\n\npart = ft.catalogue(${py(part.name)})\npart.plot(heads=${chosen.heads}, length=${chosen.length}, encoder=${py(!chosen.decoder)}${Object.entries(changed()).map(([key, value]) => `, ${key}=${py(typed(value))}`).join("")})\nprint(ft.audit(${py(part.name)}))\n`,
       command: () => `fairtrial parts ${shell(part.name)} --figure ${shell(part.name)}.svg\nfairtrial audit ${shell(part.name)}`,
       picture: () => drawn.querySelector("svg"),
       rows: () => (told?.pictures || []).flatMap((each) => each.panels.flatMap((panel) => panel.values.flatMap((row, at) => row.map((value, column) => ({ picture: each.what, panel: panel.title, row: at, column, value }))))),

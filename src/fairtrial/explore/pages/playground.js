@@ -37,7 +37,7 @@ function surprisal(answer, before, most) {
     const tell = () => {
       const was = before?.tokens?.[at]?.nll;
       told.textContent = token.nll == null ? `“${token.word}” has no context and is not counted.`
-        : `“${token.word}”: ${digits(token.nll)} nats, probability ${percent(Math.exp(-token.nll), 2)}${token.rank ? `, rank ${token.rank}` : ""}${token.guess ? `; most probable was “${token.guess}”` : ""}${was != null ? `; with all heads ${digits(was)} nats` : ""}`;
+        : `“${token.word}”: ${digits(token.nll)} nats, probability ${percent(Math.exp(-token.nll), 2)}${was != null ? `; with all heads ${digits(was)} nats` : ""}`;
     };
     for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, tell);
     return button;
@@ -47,24 +47,12 @@ function surprisal(answer, before, most) {
   return el("div", {}, el("h3", {}, "Surprisal"), strip, told, el("p", { class: "perplexity" }, `Perplexity ${digits(answer.perplexity)}${was}.`), el("h3", {}, "Next word"), bars(next, most));
 }
 
-// What each word adds to the answer, in nats of its log-odds: blue supports it, orange opposes it.
 function classes(answer, before) {
   const rows = answer.labels.map((label, at) => {
     const was = before ? `, all heads ${percent(before.shares[at])}` : "";
     return [label, answer.shares[at], `${percent(answer.shares[at])}${was}`];
   });
-  const most = Math.max(1e-9, ...answer.leave_one_out.map(Math.abs));
-  const told = el("p", { role: "status", class: "small" }, `Point at a word: what “${answer.guess}” loses without it (leave-one-out). Blue supports, orange opposes.`);
-  const strip = el("div", { class: "strip words", role: "group", "aria-label": "What each word adds" }, answer.words.map((word, at) => {
-    const value = answer.leave_one_out[at];
-    const button = el("button", { type: "button" }, word);
-    const tint = value >= 0 ? colour("tint") : "214, 106, 20";
-    button.style.backgroundColor = `rgba(${tint}, ${(0.55 * Math.abs(value)) / most})`;
-    const tell = () => { told.textContent = `“${word}” adds ${digits(value)} nats to the log-odds of “${answer.guess}”`; };
-    for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, tell);
-    return button;
-  }));
-  return el("div", {}, el("h3", {}, "Classes"), bars(rows), el("h3", {}, "What each word adds"), strip, told);
+  return el("div", {}, el("h3", {}, "Classes"), bars(rows));
 }
 
 export async function show(main) {
@@ -145,7 +133,7 @@ export async function show(main) {
       name: "reading",
       python: () => Object.keys(shown).map((side) => {
         const { told } = shown[side];
-        const question = told?.task === "classify" ? "print(run.predict(text, words=True))" : "print(run.surprisal(text))";
+        const question = told?.task === "classify" ? "print(run.predict(text))" : "print(run.surprisal(text))";
         return `import fairtrial as ft\n\ntext = ${py(text.value)}\nrun = ft.load(${py(told?.folder)})\n${question}\nrun.attention(text).plot()\n`;
       }).join("\n"),
       command: () => Object.values(shown).map(({ told }) => `fairtrial look ${shell(told.folder)} ${shell(text.value)}`).join("\n"),

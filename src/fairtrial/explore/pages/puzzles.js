@@ -28,7 +28,7 @@ const dot = (one, two) => one[0] * two[0] + one[1] * two[1];
 // Why it can be done: a line through what is wanted, with all other keys behind it; or why it cannot: keys that are
 // wanted and keys that are not, mixed in some proportions, meet in one point, and so do their scores for every query.
 function certificate(answer, keys) {
-  const { direction, lead, balance } = answer.certificate || {};
+  const { direction, lead, balance } = answer;
   const [soft, worse] = [colour("soft"), colour("worse")];
   if (balance) {
     const sides = [1, -1].map((sign) => keys.map((key, at) => [key, sign * balance[at]]).filter(([, share]) => share > 1e-9));
@@ -56,7 +56,7 @@ function explained(sentences) {
 
 function plane(main) {
   const keys = state.get("keys", START).split(";").map((pair) => pair.split(",").map(Number)).filter((pair) => pair.length === 2 && pair.every(Number.isFinite)).slice(0, 12);
-  let asked = state.get("ask", "select");
+  let asked = state.get("ask") === "average" ? "average" : "select";
   let wanted = state.list("wanted").map(Number).filter((at) => at < keys.length);
   if (!wanted.length) wanted = [0];
   if (asked === "select") wanted = wanted.slice(0, 1);
@@ -97,7 +97,7 @@ function plane(main) {
   async function solve() {
     if (busy) { again = true; return; } // the newest positions are asked for next; none in between
     busy = true;
-    const parts = keys.map((_, at) => [wanted.includes(at) ? (asked === "mix" ? wanted.length - wanted.indexOf(at) : 1) : 0]);
+    const parts = keys.map((_, at) => [wanted.includes(at) ? 1 : 0]);
     try {
       const found = await ask("solve", { ask: asked, keys, shares: parts, precision });
       if (found) {
@@ -114,7 +114,6 @@ function plane(main) {
     busy = false;
     if (again) { again = false; solve(); }
   }
-  const shares = () => wanted.map((at, rank) => [at, (2 * (wanted.length - rank)) / (wanted.length * (wanted.length + 1))]);
   const keep = () => state.set({ keys: keys.map((key) => key.map((value) => Number(value.toFixed(3))).join(",")).join(";"), ask: asked, wanted: wanted.join(","), precision });
   function change() { keep(); requestAnimationFrame(draw); solve(); }
   function choose(at) {
@@ -154,7 +153,7 @@ function plane(main) {
     keys[at] = [keys[at][0] + move[0], keys[at][1] + move[1]];
     change();
   });
-  const asking = choice("Attention should", [["select", "select one key"], ["average", "average the chosen keys"], ["mix", "mix them, the first most"]], asked, (value) => {
+  const asking = choice("Attention should", [["select", "select one key"], ["average", "average the chosen keys"]], asked, (value) => {
     [asked, wanted] = [value, value === "select" ? wanted.slice(0, 1) : wanted];
     change();
   });
@@ -173,13 +172,12 @@ function plane(main) {
     rows: () => keys.map((key, at) => ({ key: at, x: key[0], y: key[1], weight: answer?.weights?.[at], wanted: answer?.wanted?.[at] })),
     all: () => answer,
     python: () => {
-      const call = asked === "select" ? `puzzles.select(keys, ${wanted[0]}` : asked === "average" ? `puzzles.average(keys, ${py(wanted)}` : `puzzles.mix(keys, {${shares().map(([at, share]) => `${at}: ${share}`).join(", ")}}`;
+      const call = asked === "select" ? `puzzles.select(keys, ${wanted[0]}` : `puzzles.average(keys, ${py(wanted)}`;
       return `from fairtrial import puzzles\n\nkeys = ${py(keys)}\nanswer = ${call}, precision=${precision})\nprint(answer)\n`;
     },
     command: () => {
       const written = (name, rows) => `printf '${rows.map((row) => row.join(",")).join("\\n")}\\n' > ${name}\n`;
-      const ask = asked === "mix" ? `mix ${shares().map((pair) => pair.join(":")).join(" ")}` : `${asked} ${wanted.join(" ")}`;
-      return `${written("keys.csv", keys)}fairtrial puzzle ${ask} --keys keys.csv --precision ${precision}`;
+      return `${written("keys.csv", keys)}fairtrial puzzle ${asked} ${wanted.join(" ")} --keys keys.csv --precision ${precision}`;
     },
   };
 }
