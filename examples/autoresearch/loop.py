@@ -26,26 +26,27 @@ PROPOSALS = [  # name, what it changes, old text, new text
 ]
 
 
-def train(file: Path, seed: int, text: str) -> float:
-    command = [sys.executable, str(file), "--seed", str(seed), "--text", text]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(re.findall(r"val_loss: ([\d.]+)", printed)[-1])
+def train(files: list[Path], seed: int, text: str) -> list[float]:
+    """Validation losses, trained side by side."""
+    commands = [[sys.executable, str(file), "--seed", str(seed), "--text", text] for file in files]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    return [float(re.findall(r"val_loss: ([\d.]+)", each.communicate()[0])[-1]) for each in running]
 
 
 def main(text: str, ledger: str) -> None:
     files = {"train": SOURCE}
-    gate = ft.gate_new(ledger, "val_loss", incumbent="train")
+    gate = ft.gate_new(ledger, "val_loss", incumbent="train", margin=0.005)  # smaller gains are not worth a change
     for name, description, old, new in PROPOSALS:
         source = files[gate.incumbent].read_text(encoding="utf-8")
         files[name] = Path(ledger).with_name(f"{name}.py")
         files[name].write_text(source.replace(old, new), encoding="utf-8")
         gate = ft.gate_add(
-            ledger, name, description=description, source=files[name], model=f"{files[name]}:build"
+            ledger, name, description=description, source=files[name], audit=f"{files[name]}:build"
         )  # the leak audit comes before any training
-        while gate.answer is ft.Answer.MORE:
-            incumbent, seed = files[gate.incumbent], gate.next_seed
-            scores = train(files[name], seed, text), train(incumbent, seed, text)
-            gate = ft.gate_add(ledger, name, seed=seed, score=scores[0], incumbent_score=scores[1])
+        while gate.answer == "more":
+            seed = gate.next_seed
+            ours, theirs = train([files[name], files[gate.incumbent]], seed, text)
+            gate = ft.gate_add(ledger, name, seed=seed, score=ours, incumbent_score=theirs)
         print(gate.sentence, flush=True)
     print("\n" + str(gate))
 

@@ -16,6 +16,7 @@ from fairtrial.errors import BadInput, Interrupted
 
 if TYPE_CHECKING:
     from fairtrial.engines import Engine, Job
+    from fairtrial.finding import Finding
     from fairtrial.gate.ledger import Ledger
     from fairtrial.gate.state import Gate, SelfTest
     from fairtrial.recipe import Recipe
@@ -120,6 +121,7 @@ def gate_add(
     description: str = "",
     source: str | Path | None = None,
     seconds: float | None = None,
+    audit: str | None = None,
 ) -> Gate:
     """Add scores of any trainer, in any order, and decide. Name the incumbent to add its scores alone.
 
@@ -135,18 +137,24 @@ def gate_add(
         description: What the candidate changes.
         source (FILE): Its source or diff, whose sha256 is kept.
         seconds: How long the run took.
+        audit (FILE.py:FUNCTION): What builds its network, or a scorer: a new candidate is audited for leaks before its
+            first score, and discarded if it fails. The file's code is run.
 
     >>> _ = ft.gate_new("adds.jsonl", "val_loss", incumbent="base")
     >>> gate = ft.gate_add("adds.jsonl", "muon", seed=0, score=3.21, incumbent_score=3.28)
     >>> gate.answer.value, gate.next_seed
     ('more', 1)
     """
+    from fairtrial.gate.decision import Why
     from fairtrial.gate.ledger import Ledger, Scored
+    from fairtrial.gate.state import state_of
 
     path = Path(ledger)
     if (seed is None) != (score is None and incumbent_score is None):
         raise BadInput("a seed and its score belong together", "give --seed and --score")
     digest = "" if source is None else hashlib.sha256(readable(Path(source))).hexdigest()
+    is_new = audit is not None and candidate not in Ledger.read(path).proposals
+    failed = failures_of(audit) if audit and is_new else ""
     with Ledger.writing(path) as book:
         ours, theirs = dict(scores or {}), dict(incumbent_scores or {})
         if seed is not None:
@@ -163,7 +171,11 @@ def gate_add(
         if candidate == book.incumbent:
             ours, theirs = {}, theirs | ours
         else:
-            book.propose(candidate, description=description, source_sha256=digest)
+            told = "passed" if is_new else ""
+            book.propose(candidate, description=description, source_sha256=digest, audited=told)
+            if failed:
+                book.decide(candidate, Why.AUDIT, failed)
+                return state_of(book)
         for name, side in ((book.incumbent, theirs), (candidate, ours)):
             for number, value in sorted(side.items()):
                 if book.waiting(candidate) is not None or name == book.incumbent:
@@ -399,7 +411,9 @@ def gate_self_test(ledger: str | Path, *, runs: int = 6, jobs: int | None = None
                 book.score(Scored(name, seed, score, seconds))
                 own.append(score)
     if len(own) < 3:
-        raise BadInput(f"{len(own)} runs of the incumbent do not show how noisy they are", "add three or more: gate add")
+        raise BadInput(
+            f"{len(own)} runs of the incumbent do not show how noisy they are", "add at least three: gate add"
+        )
     noise = stdev(own) * math.sqrt(2)
     rule, level = book.opened.rule, book.opened.rule.level(1 + len(book.proposals), len(book.kept))
     table = {size: pairs_needed(size, rule, level) for size in (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)}
@@ -528,8 +542,24 @@ def audit_failures(engine: Engine, name: str, text: str, plugins: tuple[str, ...
     (result,) = engine.run([job], lambda event: None, lambda: False)
     if not isinstance(result.value, tuple):
         raise BadInput(f"the leak audit of {name} broke down: {result.error}")
-    red = [finding for finding in result.value[0].passport.findings if finding.severity == "red"]
-    return "; ".join(f"{finding.name}: {finding.meaning}" for finding in red)
+    return red_findings(result.value[0].passport.findings)
+
+
+def failures_of(target: str) -> str:
+    """The same of a file's function: of the network that it builds, or of what it scores."""
+    import fairtrial as ft
+    from fairtrial.plugins import builds, run_file
+
+    file, _, name = target.partition(":")
+    function = getattr(run_file("fairtrial_candidate", Path(file), readable(Path(file))), name, None)
+    if function is None:
+        raise BadInput(f"{file} has no function {name!r}", "give FILE.py:FUNCTION")
+    how: dict[str, str] = {"model" if builds(function) else "scorer": target}
+    return red_findings(ft.audit(quiet=True, **how).findings)
+
+
+def red_findings(findings: Sequence[Finding]) -> str:
+    return "; ".join(f"{finding.name}: {finding.meaning}" for finding in findings if finding.severity == "red")
 
 
 # results of other trainers

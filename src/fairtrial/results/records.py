@@ -508,9 +508,7 @@ def score_table(result: TrialResult, baseline: BaselineScores | None = None) -> 
     if metric == "perplexity":
         strided = {scored: score.full_context for scored, score in scores.items() if score.full_context is not None}
         windows = ", ".join(f"{scored} {number_text(score.window_perplexity)}" for scored, score in scores.items())
-        note += (
-            f" {OTHER_VOCABULARIES} In non-overlapping windows, as in the curves: {windows}.{strides_note(strided)}"
-        )
+        note += f" {OTHER_VOCABULARIES} In non-overlapping windows, as in the curves: {windows}.{strides_note(strided)}"
     if "majority class" in columns:
         note += " Majority class: accuracy of always answering the largest class."
     if baseline and baseline.skipped:
