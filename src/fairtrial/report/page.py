@@ -79,14 +79,15 @@ def fragment(description: Description) -> str:
     since a notebook's theme is not the system's."""
     template = environment().get_template("fragment.html")
     drawn = re.sub(r"\n\s*\n+", "\n", template.render(description=description))
-    style = fragment_style()
+    used = {name for names in re.findall(r'class="([^"]*)"', drawn) for name in names.split()}
+    style = " ".join(rule for classes, rule in fragment_rules() if classes <= used)
     own = f"fairtrial-{sha256(style.encode()).hexdigest()[:8]}"  # a style holds for all of a notebook
     return f'<div class="{own}"><style>.{own} {{ {style} }}</style>{drawn}</div>'
 
 
 @cache
-def fragment_style() -> str:
-    """The pages' style, to stand inside a class of its own."""
+def fragment_rules() -> list[tuple[set[str], str]]:
+    """The pages' style, rule by rule, with the classes that a rule is about: a notebook stores only what it needs."""
     style = "".join((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "study.css"))
     style = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
     style = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)  # of other screens, themes and paper
@@ -96,7 +97,11 @@ def fragment_style() -> str:
     own += " .charts { grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }"
     style = f"{' '.join(style.split())} {own}"
     # on another page the root's size is another
-    return re.sub(r"(\d*\.?\d+)rem\b", lambda size: f"{16 * float(size[1]):g}px", style)
+    style = re.sub(r"(\d*\.?\d+)rem\b", lambda size: f"{16 * float(size[1]):g}px", style)
+    rules = re.findall(r"[^{}]+\{[^{}]*\}", style)
+    return [
+        (set(re.findall(r"\.([a-z_][\w-]*)", re.sub(r":not\([^)]*\)", "", rule.split("{")[0]))), rule) for rule in rules
+    ]
 
 
 @cache
