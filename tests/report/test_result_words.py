@@ -57,12 +57,11 @@ def test_a_classifiers_result_is_told_with_its_figures() -> None:
         "  -----------------------------------------------------------------",
         "  validation  90.0% [85.0%, 95.0%]     89.0%           50.0%    210",
         "  test        86.1% [83.4%, 88.6%]     85.0%           40.0%  1,750",
-        "  95% intervals over test items, of this one seed; other seeds differ, so compare several. Majority",
-        "  class: accuracy of always answering the largest class.",
+        "  95% intervals over test items, of this one seed; other seeds differ, so compare several.",
     ]
 
 
-def test_who_did_not_learn_is_told_so_and_what_to_try() -> None:
+def test_who_did_not_learn_is_told_so() -> None:
     one_class = {
         "accuracy": 0.5,
         "interval": [0.4, 0.6],
@@ -73,14 +72,13 @@ def test_who_did_not_learn_is_told_so_and_what_to_try() -> None:
     result = {**CLASSIFY, "steps_per_epoch": 4320, "tests": {"test": one_class}}
     assert learning_notes(result_of(result)) == [
         "did not learn: it answers one class only on test",
-        "train longer, or try another learning rate; this was 0.8 epochs",
     ]
     more = result_of({**result, "training_end": "still improving"})  # says so itself
     assert "train longer before you believe this" in learning_notes(more)[-1]
     assert len(learning_notes(more)) == 2
 
 
-def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test() -> None:
+def test_a_watched_language_models_result_is_told_with_its_reads() -> None:
     picked = {"obama": {"window_perplexity": 170.04, "step": 300}}
     result = {
         **CLASSIFY, "kept": "last", "validation": None, "tests": {"obama": LM}, "test_watched": True,
@@ -89,14 +87,12 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
     assert describe_result(result_of(result), Recipe()) == [
         "result (weights of step 1,200 of 3,456, the last; seed 7):",
         "test watched: each test set was scored 6 times",
-        "with its best step (300) picked on obama, it would score 170.0 instead of 180.0",
         "",
         "  scored on            perplexity  bits per byte  without unknown words  unknown  tokens",
         "  " + 86 * "-",
         "  obama      123.5 [100.0, 150.1]          1.500                  110.0    12.3%   9,876",
         "  95% intervals over test documents, of this one seed; other seeds differ, so compare several.",
-        "  Compare models with other vocabularies by bits per byte: they count every byte. In non-overlapping",
-        "  windows, as in the curves: obama 180.0.",
+        "  Compare models with other vocabularies by bits per byte: they count every byte.",
     ]
 
 

@@ -39,7 +39,7 @@ def comparison(ours: float, theirs: float, seeds: int = 8, items: int = 300) -> 
 def judged(found: Contrast, *, alpha: float = 0.05, margin: float = 1.0) -> str:
     p = found.test.p if may_be_judged(found) and found.test else None
     also = p_equivalent(found, margin) if p is not None else None
-    return decide(found, p, alpha, margin, p_equivalent_adjusted=also).kind
+    return decide(found, p, alpha, margin, p_equivalent_adjusted=also).verdict
 
 
 def test_a_large_gain_is_better_and_a_large_loss_worse() -> None:
@@ -51,7 +51,7 @@ def test_what_cannot_be_compared_is_never_judged() -> None:
     found = comparison(0.8, 0.6)
     blocked = found.but(ReasonCode.FAILED_AUDIT, "rope failed its leak audit (M3)")
     verdict = decide(blocked, found.test and found.test.p, 0.05, 1.0)
-    assert verdict.kind == "not_comparable"
+    assert verdict.verdict == "not_comparable"
     assert verdict.reasons == (Reason(ReasonCode.FAILED_AUDIT, "rope failed its leak audit (M3)"),)
     assert not may_be_judged(blocked)
 
@@ -60,15 +60,15 @@ def test_what_cannot_be_compared_is_never_judged() -> None:
 def test_fewer_than_five_seeds_get_no_verdict_however_clear(seeds: int) -> None:
     found = comparison(0.9, 0.3, seeds)
     decision = decide(found, None, 0.05, 1.0)
-    assert (decision.kind, [reason.code for reason in decision.reasons]) == ("undecided", ["too_few_seeds"])
+    assert (decision.verdict, [reason.code for reason in decision.reasons]) == ("undecided", ["too_few_seeds"])
     assert judged(comparison(0.9, 0.3, 5)) == "better"
 
 
 def test_the_corrected_p_value_decides_not_the_raw_one() -> None:
     found = comparison(0.8, 0.6)
-    assert decide(found, 0.051, 0.05, 1.0).kind == "undecided"
-    assert decide(found, 0.049, 0.05, 1.0).kind == "better"
-    assert decide(found, 0.049, 0.005, 1.0).kind == "undecided"  # at the first look
+    assert decide(found, 0.051, 0.05, 1.0).verdict == "undecided"
+    assert decide(found, 0.049, 0.05, 1.0).verdict == "better"
+    assert decide(found, 0.049, 0.005, 1.0).verdict == "undecided"  # at the first look
 
 
 def test_an_interval_inside_the_least_difference_is_no_difference_worth_naming() -> None:
@@ -139,7 +139,7 @@ def test_a_difference_that_never_varies_in_any_other_metric_decides_nothing() ->
     flat = SetOutcomes(tuple(range(5)), {"value": ones, "weight": ones}, metric=METRICS["log loss"])
     other = SetOutcomes(flat.seeds, {**flat.arrays, "value": 2 * ones}, metric=flat.metric)
     decision = decide(compare(NAMES, "log loss", (flat, other), np.ones(50, bool)), None, 0.05, 0.1)
-    assert (decision.kind, decision.reasons[0].code) == ("undecided", "no_variation")
+    assert (decision.verdict, decision.reasons[0].code) == ("undecided", "no_variation")
 
 
 def test_seeds_or_items_are_asked_for() -> None:
@@ -149,7 +149,7 @@ def test_seeds_or_items_are_asked_for() -> None:
     liking = np.random.default_rng(3).random((2, 1, 60)) < 0.7  # each variant knows its own items, whatever the seed
     ours, theirs = (classifier(np.repeat(each, 8, 0)) for each in liking)
     few_items = decide(compare(NAMES, "accuracy", (ours, theirs), np.ones(60, bool)), 0.5, 0.05, 1.0)
-    assert few_items.kind == "undecided"
+    assert few_items.verdict == "undecided"
     assert few_items.more_seeds is None
     assert few_items.more_items is not None
     assert few_items.more_items > 60

@@ -33,6 +33,10 @@ GROUPS = ("group", "job_type", "experiment", "experiment_name")  # variants of r
 RUN_NAMES = {"variant", "seed", "run", "run_name", "name", *SYNONYMS["variant"], *SYNONYMS["seed"], *GROUPS}
 ANSWER_NAMES = {"label", "prediction", *SYNONYMS["label"], *SYNONYMS["prediction"]}
 PREFIX = re.compile(r"^(config|params?|metrics?|summary|tags?|hparams)[./]|^_")  # of W&B and MLflow
+NO_SETTING = frozenset(
+    "state status notes user user_id created start_time end_time timestamp runtime sweep artifact_uri experiment_id"
+    " lifecycle_stage steps wall_time".split()
+)
 SEED_IN_NAME = re.compile(r"(.+?)(?:[-_./ ]*(seed)|[-_./ ]+(?:run|s|r))[-_=. ]?(\d+)", re.IGNORECASE)
 FINISHED = ("finished", "completed", "complete", "success")
 TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -271,24 +275,37 @@ def missing(table: Table, name: str) -> BadInput:
 
 
 def run_columns(table: Table, columns: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """The column that tells variants of runs apart: one of a usual name, or the names of the runs."""
+    """The column that tells variants of runs apart: one of a usual name, the only setting that differs, or the names of
+    the runs."""
     if "variant" in names or "variant" in columns:
         return {}
     free = [column for column in table.columns if column not in names.values() or column == names.get("run")]
-    names_of_runs = [column for column in free if plain_name(column) in ("run", *SYNONYMS["run"][1:])]
-    of_variants = [
-        [column for column in free if plain_name(column) in usual] for usual in (SYNONYMS["variant"], GROUPS)
-    ]
-    for fitting in (*of_variants, names_of_runs[-1:]):
+    constant: list[str] = []
+
+    def chosen(fitting: Sequence[str]) -> dict[str, str]:
         varied = [column for column in fitting if distinct(table, column) > 1]
+        constant.extend(fitting)
         if len(varied) > 1:
             what = f"columns {', '.join(varied)} could all tell the variants apart"
             raise BadInput(what, choose("variant", varied[0]), path=table.source)
-        if varied:
-            return {"variant": varied[0]} | ({"run": ""} if varied[0] == names.get("run") else {})
-    if constant := [column for fitting in of_variants for column in fitting]:
-        return {"variant": constant[0]}
-    raise missing(table, "variant")
+        return {"variant": varied[0]} if varied else {}
+
+    runs = distinct(table, names["run"]) if "run" in names else len(table.lines)
+    for usual in (SYNONYMS["variant"], GROUPS):
+        if found := chosen([column for column in free if plain_name(column) in usual]):
+            return found
+    settings = [
+        column
+        for column in free
+        if column not in names.values() and plain_name(column) not in NO_SETTING and direction_of(column) is None
+    ]
+    if found := chosen([column for column in settings if 1 < distinct(table, column) < runs]):
+        return found
+    named = [column for column in free if plain_name(column) in SYNONYMS["run"][1:] or plain_name(column) == "run"]
+    named = [column for column in named if distinct(table, column) > 1] or constant
+    if not named:
+        raise missing(table, "variant")
+    return {"variant": named[-1]} | ({"run": ""} if named[-1] == names.get("run") else {})
 
 
 def score_columns(table: Table, names: Mapping[str, str], metrics: Sequence[str]) -> dict[str, str]:

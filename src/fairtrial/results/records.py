@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from fairtrial.description import (
     Cell,
@@ -41,7 +40,6 @@ from fairtrial.report.render import PROSE_WIDTH, terminal_width, text_lines
 from fairtrial.results.sentences import counted
 from fairtrial.statistics.outcomes import Z_ONE_SIDED
 from fairtrial.stored import (
-    HEADLINES,
     AttentionUse,
     BaselineScores,
     ClockEntry,
@@ -51,7 +49,6 @@ from fairtrial.stored import (
     TrialResult,
 )
 
-T = TypeVar("T")
 MOST_CURVE_ROWS = 21
 LISTING = ("record", "task", "recipe", "parts", "seed", "test sets")
 SCORES = {  # task: title and y axis of a chart; all but accuracy have a log scale
@@ -257,14 +254,17 @@ def record_charts(record: Record) -> list[LineChart]:
 
 def curves_of(events: Iterable[Logged]) -> list[Curve]:
     """One curve for each split that was scored during training, in order of first occurrence."""
-    found: dict[str, dict[int, float]] = {}
-    unit = ""
+    logged = list(events)
+    unit = next((CURVE_UNITS[event.metrics.headline] for event in logged if isinstance(event, Scored)), "")
+    return _curves(logged, lambda score: score.figure(score.headline), unit)
+
+
+def _curves(events: Iterable[Logged], figure: Callable[[Metrics], float], unit: str) -> list[Curve]:
+    points: dict[str, dict[int, float]] = {}
     for event in events:
         if isinstance(event, Scored):
-            name = event.metrics.headline
-            unit = CURVE_UNITS[name]
-            found.setdefault(event.split, {})[event.step] = event.metrics.figure(name)
-    return [Curve(name, unit, tuple(sorted(points.items()))) for name, points in found.items()]
+            points.setdefault(event.split, {})[event.step] = figure(event.metrics)
+    return [Curve(name, unit, tuple(sorted(own.items()))) for name, own in points.items()]
 
 
 def loss_curve(events: Iterable[Logged], most: int = 200) -> Curve:
@@ -292,11 +292,7 @@ def trained_seconds(clock: Iterable[ClockEntry]) -> float:
 
 def scored_losses(events: Iterable[Logged]) -> list[Curve]:
     """The loss of each split that was scored during training."""
-    points: dict[str, list[tuple[int, float]]] = {}
-    for event in events:
-        if isinstance(event, Scored):
-            points.setdefault(event.split, []).append((event.step, event.metrics.loss))
-    return [Curve(name, "nats", tuple(own)) for name, own in points.items()]
+    return _curves(events, lambda score: score.loss, "nats")
 
 
 def mean_curve(name: str, seeds: Sequence[Curve], *, log: bool = False) -> Curve:
@@ -318,19 +314,15 @@ def mean_curve(name: str, seeds: Sequence[Curve], *, log: bool = False) -> Curve
 
 def curve_table(curves: Sequence[Curve]) -> Table:
     """One row for each scored step, one column for each split."""
-    steps = evenly(sorted({step for curve in curves for step, _ in curve.points}), MOST_CURVE_ROWS)
+    steps = sorted({step for curve in curves for step, _ in curve.points})
+    if len(steps) > MOST_CURVE_ROWS:  # with both ends
+        steps = [steps[round(at * (len(steps) - 1) / (MOST_CURVE_ROWS - 1))] for at in range(MOST_CURVE_ROWS)]
     values, unit = [dict(curve.points) for curve in curves], curves[0].unit if curves else ""
     form = "{:.1%}" if unit == "accuracy" else "{:.1f}"
     rows = []
     for step in steps:
         rows.append(row(str(step), *(form.format(value[step]) if step in value else "" for value in values)))
     return Table(f"curves ({unit}):", ("step", *(curve.name for curve in curves)), tuple(rows))
-
-
-def evenly(values: Sequence[T], most: int) -> Sequence[T]:
-    """At most so many of them, with both ends."""
-    few = len(values) <= most
-    return values if few else [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
 
 
 MANY_MB = 500  # of memory, from which on it is told
@@ -439,11 +431,6 @@ def describe_trial(result: TrialResult, recipe: Recipe, baseline: BaselineScores
         return Description(sentences, [table] if table.rows else [])
     reads = sorted(set(result.test_reads.values()))
     sentences.append(f"test watched: each test set was scored {' or '.join(map(str, reads))} times")
-    for name, best in result.picked_on_test.items():
-        metric = result.tests[name].headline
-        if HEADLINES[metric] * best.score > HEADLINES[metric] * result.tests[name].figure(metric):
-            numbers = f"{_figure_text(metric, best.score)} instead of {_headline_text(result.tests[name])}"
-            sentences.append(f"with its best step ({best.step:,}) picked on {name}, it would score {numbers}")
     return Description(sentences, [table] if table.rows else [])
 
 
@@ -455,7 +442,7 @@ def describe_result(result: TrialResult, recipe: Recipe, baseline: BaselineScore
 def learning_notes(result: TrialResult) -> list[str]:
     """What to know before the scores are believed: whether anything was learned, and whether to the end; and what parts
     tell of themselves."""
-    lines, failed = [*result.part_notes], False
+    lines = [*result.part_notes]
     for name, score in result.tests.items():
         if score.confusion is None or score.accuracy is None or not score.items:
             continue
@@ -464,18 +451,13 @@ def learning_notes(result: TrialResult) -> list[str]:
         if largest == 1:
             continue
         if guessed == 1:
-            failed = True
             lines.append(f"did not learn: it answers one class only on {name}")
         elif score.accuracy < largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / score.items):
-            failed = True
             lines.append(f"did not learn: it is no better than always answering the largest class on {name}")
     if result.training_end == "still improving":
         lines.append("underfitted: still improving at the last step; train longer before you believe this")
     elif result.training_end == "overfitted":
         lines.append(f"overfitted: best at step {result.best_step:,} of {result.steps:,}, worse since")
-    elif failed:
-        epochs = result.steps / result.steps_per_epoch
-        lines.append(f"train longer, or try another learning rate; this was {epochs:.1f} epochs")
     return lines
 
 
@@ -507,10 +489,7 @@ def score_table(result: TrialResult, baseline: BaselineScores | None = None) -> 
         note += " Clean items do not occur in the training set."
     if metric == "perplexity":
         strided = {scored: score.full_context for scored, score in scores.items() if score.full_context is not None}
-        windows = ", ".join(f"{scored} {number_text(score.window_perplexity)}" for scored, score in scores.items())
-        note += f" {OTHER_VOCABULARIES} In non-overlapping windows, as in the curves: {windows}.{strides_note(strided)}"
-    if "majority class" in columns:
-        note += " Majority class: accuracy of always answering the largest class."
+        note += f" {OTHER_VOCABULARIES}{strides_note(strided)}"
     if baseline and baseline.skipped:
         note += f" {baseline.name} was left out: {baseline.skipped}."
     return Table("", ("scored on", head, name, *columns), tuple(rows), note).without_empty_columns()
@@ -545,8 +524,5 @@ def accuracy_text(score: Metrics) -> str:
 
 
 def _headline_text(score: Metrics) -> str:
-    return _figure_text(score.headline, score.figure(score.headline))
-
-
-def _figure_text(name: str, value: float) -> str:
-    return f"{value:.1%}" if name == "accuracy" else f"{value:.1f}"
+    value = score.figure(score.headline)
+    return f"{value:.1%}" if score.headline == "accuracy" else f"{value:.1f}"

@@ -35,13 +35,6 @@ MOST_LIMITS = 3
 SUBSETS = ("all", "clean", "contaminated")
 VERDICTS = {kind: kind.value.replace("_", " ") for kind in VerdictKind}
 BESIDE = ("bits per byte", "perplexity without unknown words", "unknown words")
-CLASSES = {  # of a comparison with what needs no transformer, in a page's style
-    VerdictKind.BETTER: "beats",
-    VerdictKind.WORSE: "loses",
-    VerdictKind.EQUIVALENT: "equal",
-    VerdictKind.UNDECIDED: "equal",
-    VerdictKind.NOT_COMPARABLE: "unfit",
-}
 LEVELS = {
     AuditLevel.PASS: Cell("passed"),
     AuditLevel.RED: Cell("failed", kind="not_comparable"),
@@ -318,7 +311,7 @@ def versus_baselines(task: TaskVerdict) -> Table | None:
     """A row for each variant, a column for each baseline; the subset that verdicts are on comes first."""
     places: dict[tuple[str, str, str], dict[str, Cell]] = {}
     for each in task.baseline_comparisons:
-        cell = Cell(f"{VERDICTS[each.verdict]} {difference_text(each)}", kind=CLASSES[each.verdict])
+        cell = Cell(f"{VERDICTS[each.verdict]} {difference_text(each)}", kind=each.verdict.value)
         places.setdefault((each.variant, each.test_set, each.subset), {})[each.baseline] = cell
     baselines = list(dict.fromkeys(each.baseline for each in task.baseline_comparisons))
 

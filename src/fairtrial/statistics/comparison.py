@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +30,6 @@ from fairtrial.statistics.crossed import (
     runs_t,
     summed,
 )
-from fairtrial.statistics.multiplicity import Terms, holm
 from fairtrial.statistics.outcomes import (
     LANGUAGE,
     METRICS,
@@ -283,7 +281,7 @@ def margin_for(metric: str, margin: float, outcomes: SetOutcomes) -> float:
 class Decision:
     """What a contrast shows, and what goes with it."""
 
-    kind: VerdictKind
+    verdict: VerdictKind
     reasons: tuple[Reason, ...] = ()
     detectable: tuple[float, float] | None = None  # difference that this study finds in 80% of cases, a range
     more_seeds: MoreSeeds | None = None  # to add to detect the margin
@@ -348,9 +346,9 @@ def decide(
         return replace(undecided, reasons=reasons)
     assert test is not None
     if p_adjusted is not None and p_adjusted < alpha:
-        return replace(undecided, kind=VerdictKind.BETTER if contrast.gain > 0 else VerdictKind.WORSE)
+        return replace(undecided, verdict=VerdictKind.BETTER if contrast.gain > 0 else VerdictKind.WORSE)
     if p_equivalent_adjusted is not None and p_equivalent_adjusted < alpha:
-        return replace(undecided, kind=VerdictKind.EQUIVALENT)
+        return replace(undecided, verdict=VerdictKind.EQUIVALENT)
     if test.item is None or contrast.open_ended:
         return undecided
     seeds_help = seeds_needed(test.components, test.effective, margin, alpha, family) is not None
@@ -395,24 +393,3 @@ def share_seed_variance(contrasts: Sequence[Contrast]) -> list[Contrast]:
             test = replace(tests[n], shared=(values / tests[n].seeds, weights))
             shared[n] = replace(own[n], test=test)
     return list(shared.values())
-
-
-class Judged(NamedTuple):
-    decision: Decision
-    p_adjusted: float | None
-    p_equivalent: float | None  # adjusted, too
-    family: int  # contrasts that are corrected together
-
-
-def decide_family(contrasts: Sequence[Contrast], margins: Sequence[float], terms: Terms) -> list[Judged]:
-    """A decision on each, with Holm's correction over all that may be judged."""
-    p = {n: each.p for n, each in enumerate(contrasts) if may_be_judged(each) and each.p is not None}
-    adjusted = dict(zip(p, holm(list(p.values()), terms.more_differences), strict=True))
-    alike = holm([p_equivalent(contrasts[n], margins[n]) for n in p], terms.more_equivalences)
-    equivalent, family = dict(zip(p, alike, strict=True)), len(p) + terms.more_differences
-    judged = []
-    for n, contrast in enumerate(contrasts):
-        own, also = adjusted.get(n), equivalent.get(n)
-        decision = decide(contrast, own, terms.alpha, margins[n], family=family, p_equivalent_adjusted=also)
-        judged.append(Judged(decision, own, also, family))
-    return judged

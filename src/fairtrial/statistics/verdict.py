@@ -36,9 +36,10 @@ from fairtrial.statistics.comparison import (
     compare,
     compare_runs,
     compare_values,
-    decide_family,
+    decide,
     margin_for,
     may_be_judged,
+    p_equivalent,
     share_seed_variance,
 )
 from fairtrial.statistics.crossed import Array, Counts, Mask, wilson
@@ -427,17 +428,23 @@ def _scores(task: TaskOutcomes, outcomes: Mapping[str, SetOutcomes]) -> dict[str
 def judge_contrasts(
     contrasts: Sequence[Contrast], margins: Sequence[float], terms: Terms, audits: Mapping[str, AuditSummary]
 ) -> list[Comparison]:
-    """A family of claims, each with its verdict."""
+    """A family of claims, each with its verdict, with Holm's correction over all that may be judged."""
+    p = {n: each.p for n, each in enumerate(contrasts) if may_be_judged(each) and each.p is not None}
+    adjusted = dict(zip(p, holm(list(p.values()), terms.more_differences), strict=True))
+    alike = holm([p_equivalent(contrasts[n], margins[n]) for n in p], terms.more_equivalences)
+    equivalent, family = dict(zip(p, alike, strict=True)), len(p) + terms.more_differences
     comparisons = []
-    for contrast, margin, judged in zip(contrasts, margins, decide_family(contrasts, margins, terms), strict=True):
-        decision, sides = judged.decision, (contrast.variant, contrast.baseline)
+    for n, (contrast, margin) in enumerate(zip(contrasts, margins, strict=True)):
+        own, also = adjusted.get(n), equivalent.get(n)
+        decision = decide(contrast, own, terms.alpha, margin, family=family, p_equivalent_adjusted=also)
+        sides = (contrast.variant, contrast.baseline)
         accepted = {side: audits[side] for side in sides if side in audits and audits[side].accepted}
         comparisons.append(
             replace(
                 with_decision(with_details(as_comparison(contrast), contrast), decision),
-                p_adjusted=judged.p_adjusted,
-                p_equivalent=judged.p_equivalent,
-                family=judged.family,
+                p_adjusted=own,
+                p_equivalent=also,
+                family=family,
                 alpha=terms.alpha,
                 margin=margin,
                 accepted_failures={side: audit.failed for side, audit in accepted.items() if audit.level == "red"},
@@ -448,16 +455,7 @@ def judge_contrasts(
 
 def with_decision(comparison: Comparison, decision: Decision) -> Comparison:
     """Without p-values of claims."""
-    return replace(
-        comparison,
-        verdict=decision.kind,
-        reasons=decision.reasons,
-        detectable=decision.detectable,
-        more_seeds=decision.more_seeds,
-        more_items=decision.more_items,
-        p_adjusted=None,
-        p_equivalent=None,
-    )
+    return replace(comparison, **vars(decision), p_adjusted=None, p_equivalent=None)
 
 
 def as_comparison(contrast: Contrast) -> Comparison:
