@@ -303,17 +303,17 @@ def perturb_weights(network: nn.Module, seed: int) -> None:
 
 
 def to_float64_eval(network: Network, rows: Sequence[Tensor]) -> Network:
-    """Float64 and eval mode; float32 where a network declares it (`single`: its softmax is in float32 whatever its
-    weights are, and a mask may overflow there) or refuses float64."""
+    """Float64 and eval mode; float32 where a network refuses float64, or computes in float32 whatever its weights are
+    and declares it (`single`): a mask may overflow there."""
     network = network.double().eval()
     try:
-        with torch.no_grad():
-            network(rows[0][None]).sum()
+        with torch.no_grad(), Trace() as trace:
+            network(rows[0][None])
     except Exception as error:  # the checks will report any other error
         cause = error if isinstance(error, RuntimeError) else error.__cause__
         refused = isinstance(cause, RuntimeError) and re.search("float|double|dtype", str(cause).lower())
         return network.float() if refused else network
-    single = isinstance(network, ExternalModel) and network.declared.single
+    single = isinstance(network, ExternalModel) and network.declared.single and trace.single
     return network.float() if single else network
 
 
