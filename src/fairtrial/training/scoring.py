@@ -84,11 +84,10 @@ def score_classify(
     log_p = log_probabilities(network, rows, pad)
     outcomes = class_outcomes(log_p, labels, groups)
     metrics = class_metrics(outcomes, log_p.shape[1])
-    several = (
-        len(set(outcomes["guess"].tolist())) > 1 or len(set(labels.tolist())) == 1
-    )  # one answer is the last choice
-    accuracy, nll = float((outcomes["guess"] == labels).mean()), float((-outcomes["log_p"]).mean())
-    return Score(metrics, (float(several), accuracy, -nll), outcomes)
+    assert metrics.accuracy is not None and metrics.nll is not None
+    # one answer for all is the last choice
+    several = len(set(outcomes["guess"].tolist())) > 1 or len(set(labels.tolist())) == 1
+    return Score(metrics, (float(several), metrics.accuracy, -metrics.nll), outcomes)
 
 
 def class_outcomes(log_p: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
