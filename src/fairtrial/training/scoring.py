@@ -84,7 +84,8 @@ def score_classify(
     log_p = log_probabilities(network, rows, pad)
     outcomes = class_outcomes(log_p, labels, groups)
     metrics = class_metrics(outcomes, log_p.shape[1])
-    assert metrics.accuracy is not None and metrics.nll is not None
+    assert metrics.accuracy is not None
+    assert metrics.nll is not None
     # one answer for all is the last choice
     several = len(set(outcomes["guess"].tolist())) > 1 or len(set(labels.tolist())) == 1
     return Score(metrics, (float(several), metrics.accuracy, -metrics.nll), outcomes)
