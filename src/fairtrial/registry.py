@@ -23,7 +23,7 @@ def did_you_mean(name: str, known: list[str]) -> str:
 class Registry(Generic[Thing]):
     """`add` under a name, `find` by it, `list` them all. A name is given once. `hint`: what to do if it is unknown."""
 
-    def __init__(self, kind: str, hint: Callable[[str], str] = lambda name: "") -> None:
+    def __init__(self, kind: str, hint: str = "") -> None:
         self.kind, self.hint = kind, hint
         self._things: dict[str, Thing] = {}
 
@@ -40,7 +40,7 @@ class Registry(Generic[Thing]):
 
     def find(self, name: str) -> Thing:
         if name not in self._things:
-            raise BadInput(f"no {self.kind} is called {name!r}{did_you_mean(name, self.list())}", self.hint(name))
+            raise BadInput(f"no {self.kind} is called {name!r}{did_you_mean(name, self.list())}", self.hint)
         return self._things[name]
 
     def drop(self, name: str) -> None:

@@ -84,13 +84,6 @@ def test_a_mistake_is_told_in_one_line(words: str, told: str, refused: Call) -> 
     assert told in refused(*words.split())
 
 
-def test_an_unknown_part_may_be_in_a_file_that_was_not_named(refused: Call) -> None:
-    assert "read from its file: --with FILE.py" in refused("study", "--task", "lm", "--variants", "learned", "cool")
-    Path("cool.py").write_text("")
-    told = refused("study", "--task", "lm", "--variants", "learned", "learned+cool")
-    assert "cool.py is here: add --with cool.py" in told
-
-
 @cases(
     ("content", "told"),
     [

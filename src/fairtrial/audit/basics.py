@@ -354,14 +354,12 @@ def brings(kind: str) -> Callable[[Subject], Measured | None]:
 
 def own_tables(subject: Subject) -> Measured | None:
     """What user code holds and does not train, and what could hold what was read elsewhere: tensors, arrays and
-    containers as large as the vocabulary, neither constant nor made for positions; and files that it reads."""
+    containers as large as the vocabulary, neither constant nor made for positions."""
     tables = [f"{name} {size_of(each)}" for name, each in untrained(subject) if could_hold_text(subject, each)]
-    if not tables and not subject.files:
+    if not tables:
         return None
-    holds = f"It holds tables that are not trained ({', '.join(tables[:3])})" if tables else ""
-    reads = f"it reads files when it is built ({', '.join(subject.files[:3])})" if subject.files else ""
-    meaning = " and ".join(filter(None, (holds, reads))) + ": a comparison is of network and tables."
-    return Measured(float(len(tables) + len(subject.files)), "-", None, meaning[0].upper() + meaning[1:])
+    meaning = f"It holds tables that are not trained ({', '.join(tables[:3])}): a comparison is of network and tables."
+    return Measured(float(len(tables)), "-", None, meaning)
 
 
 def untrained(subject: Subject) -> Iterator[tuple[str, object]]:

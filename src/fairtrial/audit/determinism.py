@@ -10,6 +10,7 @@ import os
 import random
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from subprocess import PIPE, Popen, TimeoutExpired
@@ -227,45 +228,42 @@ def seed_global_rng(number: int) -> None:
 
 
 class RepeatedRuns:
-    """R1: two fresh processes train the same plans, with different hash seeds, while the other checks run; `judge`
-    waits for them."""
+    """R1: a fresh process trains the same plans, with another hash seed, while the other checks run; `judge` waits for
+    it, and compares what a training in this process ends with."""
 
     def __init__(self, plans: Sequence[Plan]) -> None:
         self.plans = list(plans)
-        self.running: list[Popen[str]] = []
-        self.folder = temporary_folder()  # sources of parts from a notebook
-        self.states: list[list[str]] | None = None
+        self.states: list[str] = []
 
     def __enter__(self) -> RepeatedRuns:
-        files = plugin_files(self.plans, self.folder.__enter__())
-        held, self.alive = os.pipe()  # closed by the system when this process ends, however it does
-        self.running = [start_process(self.plans, number, files, held) for number in (0, 1)]
+        self.stack = ExitStack()
+        folder = self.stack.enter_context(temporary_folder())  # sources of parts from a notebook
+        held, alive = os.pipe()  # closed by the system when this process ends, however it does
+        self.stack.callback(os.close, alive)
+        self.process = start_process(self.plans, plugin_files(self.plans, folder), held)
+        self.stack.callback(self.process.communicate)
+        self.stack.callback(self.process.kill)
         os.close(held)
         return self
 
     def __exit__(self, *error: object) -> None:
-        for process in self.running:
-            process.kill()
-            process.communicate()
-        os.close(self.alive)
-        self.folder.__exit__(None, None, None)
+        self.stack.close()
 
     def judge(self, plan: Plan) -> Measured:
-        if self.states is None:
-            self.states = [wait_for_states(process) for process in self.running]
-        first, second = (states[self.plans.index(plan)] for states in self.states)
-        for state in (first, second):
-            if state.startswith(RAISED):
-                raise RuntimeError(f"training in a fresh process {state}")
-        return same_bits(first == second, "Training in two fresh processes")
+        self.states = self.states or wait_for_states(self.process)
+        there = self.states[self.plans.index(plan)]
+        if there.startswith(RAISED):
+            raise RuntimeError(f"training in a fresh process {there}")
+        return same_bits(trained_state(plan, 0) == there, "Training in two processes")
 
 
-def start_process(plans: Sequence[Plan], number: int, files: Sequence[str], held: int) -> Popen[str]:
-    request = json.dumps([[asdict(plan) for plan in plans], number, files])  # a plan of a module has no process
+def start_process(plans: Sequence[Plan], files: Sequence[str], held: int) -> Popen[str]:
+    request = json.dumps([[asdict(plan) for plan in plans], 1, files])  # a plan of a module has no process
     ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
     command = [sys.executable, "-P", "-c", FRESH, request]
-    environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
+    other = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    environment = os.environ | {"PYTHONHASHSEED": other, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
     return Popen(command, stdin=held, stdout=PIPE, stderr=PIPE, encoding="utf-8", errors="replace", env=environment)
 
 

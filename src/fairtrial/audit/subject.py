@@ -6,16 +6,10 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import re
-import sys
-import sysconfig
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,11 +43,6 @@ MOST_ROWS = 128  # of a batch
 EXAMPLES = 48  # texts and answers of each set that a network must not know before training
 CALLS = 1000  # after which a network still gives its first answers
 Network = Classifier | LanguageModel | ExternalModel
-LIBRARIES = tuple({Path(place) for place in (sys.prefix, sys.base_prefix, *sysconfig.get_paths().values())}) + tuple(
-    map(Path, ("/proc", "/sys", "/dev", "/etc"))
-)
-OPENED: dict[int, set[str]] = {}  # by thread: files that are opened while a network is built
-HOOKED: list[bool] = []
 
 # from presidents' speeches (public domain)
 SENTENCES = """
@@ -163,7 +152,6 @@ class Subject:
     text: Text | None = None  # its own text, where it is known
     trained: tuple[Record, Prepared | None] | None = None  # whose scores are asked about; None: its data are gone
     patience: float = 1.0  # how many times as long random questions are asked
-    files: tuple[str, ...] = ()  # that were read while it was built
 
     @cached_property
     def own_text(self) -> Text:
@@ -303,27 +291,21 @@ def perturb_weights(network: nn.Module, seed: int) -> None:
 
 
 def to_float64_eval(network: Network, rows: Sequence[Tensor]) -> Network:
-    """Float64 and eval mode; float32 where a network declares it (`single`: its softmax is in float32 whatever its
-    weights are, and a mask may overflow there) or refuses float64."""
+    """Float64 and eval mode; float32 where a network refuses float64, or computes in float32 whatever its weights are
+    and declares it (`single`): a mask may overflow there."""
     network = network.double().eval()
     try:
-        with torch.no_grad():
-            network(rows[0][None]).sum()
+        with torch.no_grad(), Trace() as trace:
+            network(rows[0][None])
     except Exception as error:  # the checks will report any other error
         cause = error if isinstance(error, RuntimeError) else error.__cause__
         refused = isinstance(cause, RuntimeError) and re.search("float|double|dtype", str(cause).lower())
         return network.float() if refused else network
-    single = isinstance(network, ExternalModel) and network.declared.single
+    single = isinstance(network, ExternalModel) and network.declared.single and trace.single
     return network.float() if single else network
 
 
 def subject_of(plan: Plan, stream: list[int] | None = None, weights: dict[str, Tensor] | None = None) -> Subject:
-    with files_read() as files:
-        subject = built_subject(plan, stream, weights)
-    return replace(subject, files=tuple(sorted(files)))
-
-
-def built_subject(plan: Plan, stream: list[int] | None, weights: dict[str, Tensor] | None) -> Subject:
     network, fresh = plan.build(), plan.build()
     known = stream or [token % plan.vocabulary for token in word_ids()]
     rows = sample_rows(known, plan.vocabulary, plan.shape.length, plan.seed, **texts_of(network))
@@ -334,28 +316,6 @@ def built_subject(plan: Plan, stream: list[int] | None, weights: dict[str, Tenso
     if isinstance(fresh, ExternalModel):
         fresh.eval().check_answers(rows[0][None])  # a network that does not keep the contract is the user's mistake
     return Subject(plan, to_float64_eval(network, rows), to_float64_eval(fresh, rows), rows)
-
-
-@contextmanager
-def files_read() -> Iterator[set[str]]:
-    """Names of files that this thread opens for reading, apart from code, libraries and the system's."""
-    if not HOOKED:  # for good: Python cannot take it away
-        sys.addaudithook(note_file)
-        HOOKED.append(True)
-    OPENED[threading.get_ident()] = files = set[str]()
-    try:
-        yield files
-    finally:
-        del OPENED[threading.get_ident()]
-
-
-def note_file(event: str, details: tuple[Any, ...]) -> None:
-    if event != "open" or threading.get_ident() not in OPENED or not isinstance(details[0], str | os.PathLike):
-        return
-    path, mode = Path(os.path.abspath(details[0])), details[1] or "r"
-    of_code = path.suffix in (".py", ".pyc", ".so", ".pyd", ".dll", ".dylib")
-    if not of_code and "r" in mode and not any(map(path.is_relative_to, LIBRARIES)):
-        OPENED[threading.get_ident()].add(path.name)
 
 
 def texts_of(network: Network) -> dict[str, Any]:

@@ -85,10 +85,3 @@ def fitted(fit: Fit, documents: Sequence[Document], labels: Sequence[str]) -> Gu
 def label_numbers(documents: Sequence[Document], labels: Sequence[str]) -> np.ndarray:
     index = {label: number for number, label in enumerate(labels)}
     return np.array([index[document.label] for document in documents], dtype=np.int64)
-
-
-def class_outcomes(log_p: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Of log-probabilities [item class], as a record stores them."""
-    guesses, right = log_p.argmax(1).astype(np.int64), log_p[np.arange(len(labels)), labels]
-    found = {"label": labels.astype(np.int64), "guess": guesses, "log_p": right}
-    return found if groups is None else found | {"group": groups}

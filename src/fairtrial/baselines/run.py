@@ -16,7 +16,7 @@ from fairtrial.errors import BadInput
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, one_of
 from fairtrial.record import Record
-from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1, score_interval
+from fairtrial.statistics.outcomes import bits_per_byte, score_interval
 from fairtrial.stored import BaselineScores, BySubset, Metrics, TaskBaselines
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def scored_sets(prepared: Prepared) -> dict[str, tuple[Document, ...]]:
 
 
 def _classify(prepared: Prepared, on_progress: OnProgress, names: Sequence[str]) -> Iterator[Scored]:
-    from fairtrial.baselines.classifiers import CLASSIFIERS, class_outcomes, fitted, label_numbers
+    from fairtrial.baselines.classifiers import CLASSIFIERS, fitted, label_numbers
+    from fairtrial.training.scoring import class_outcomes
 
     for name, fit in CLASSIFIERS.items():
         if names and name not in names:
@@ -117,16 +118,9 @@ def metrics_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarr
 
 def _metrics(arrays: dict[str, np.ndarray]) -> Metrics:
     if "guess" in arrays:
-        right, classes = arrays["guess"] == arrays["label"], 1 + int(max(arrays["guess"].max(), arrays["label"].max()))
-        table = confusion(arrays["label"], arrays["guess"], classes)
-        return Metrics(
-            items=len(right),
-            accuracy=float(right.mean()),
-            interval=score_interval(arrays),
-            macro_f1=macro_f1(table),
-            nll=-float(arrays["log_p"].mean()),
-            confusion=tuple(map(tuple, table.tolist())),
-        )
+        from fairtrial.training.scoring import class_metrics
+
+        return class_metrics(arrays, 1 + int(max(arrays["guess"].max(), arrays["label"].max())))
     nats, tokens = float(arrays["nll"].sum()), int(arrays["tokens"].sum())
     return Metrics(
         items=len(arrays["nll"]),

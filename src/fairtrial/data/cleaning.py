@@ -22,7 +22,7 @@ LIST = "dropped.tsv"
 
 @dataclass(frozen=True)
 class CleanedFile:
-    """What was kept of one file, or of a folder where there are many."""
+    """What was kept of one file."""
 
     documents: int = 0
     kept: int = 0
@@ -84,13 +84,11 @@ def read_all(data: Data, kind: str) -> list[Corpus]:
     """The corpus of each task that has files of its own. Labels are read where there are any."""
     if kind == "course":
         return [read(data, "classify"), read(data, "lm")]
-    if kind in ("text", "lines"):
-        return [read(data, "lm")]
     try:
         return [read(data, "classify")]
     except BadInput as mistake:
         try:
-            return [read(data, "lm")]  # a table of texts without labels
+            return [read(data, "lm")]  # texts without labels
         except BadInput:
             raise mistake from None
 
@@ -142,7 +140,7 @@ def ensure_empty(out: Path, source: Path) -> None:
 def write_files(
     source: Path, out: Path, names: Sequence[str], documents: Sequence[Document], dropped: Mapping[str, Dropped]
 ) -> dict[str, CleanedFile]:
-    """Files without the dropped documents, and a list of these: all or nothing. Counts by file, or folder if many."""
+    """Files without the dropped documents, and a list of these: all or nothing."""
     folder = source if source.is_dir() else source.parent
     by_file: defaultdict[Path, dict[int, str]] = defaultdict(dict)  # file -> line -> location
     for document in documents:
@@ -159,13 +157,8 @@ def write_files(
                 with disk_errors(out):
                     (draft / name).parent.mkdir(parents=True, exist_ok=True)
                 write_bytes(draft / name, without((folder / name).read_bytes(), sorted(locations), set(lost)))
-            group = name if len(names) < 50 else Path(name).parent.as_posix()
-            count = counts.get(group, CleanedFile())
-            counts[group] = CleanedFile(
-                count.documents + len(locations),
-                count.kept + len(locations) - len(lost),
-                dict(Counter(count.dropped) + Counter(each.why for each in lost.values())),
-            )
+            dropped_here = Counter(each.why for each in lost.values())
+            counts[name] = CleanedFile(len(locations), len(locations) - len(lost), dict(dropped_here))
         write_text(draft / LIST, list_dropped(folder, dropped))
     return counts
 

