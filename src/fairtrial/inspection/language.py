@@ -32,7 +32,7 @@ from fairtrial.errors import BadInput
 from fairtrial.formatting import bracket, number_text
 from fairtrial.inspection.text import EncodedText, encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
-from fairtrial.progress import report_share, status
+from fairtrial.progress import status
 from fairtrial.report.plots import draw
 from fairtrial.rng import generator_for
 from fairtrial.training.scoring import TokenSet, score_lm, scoring, token_nll
@@ -249,9 +249,7 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
             network, tokens = task.network, task.sets[test]
             try:
                 with status(f"scoring {test} with a context of {length} tokens"):
-                    scored = score_lm(
-                        network, tokens, length=length, full_context=full_context, on_progress=report_share
-                    )
+                    scored = score_lm(network, tokens, length=length, full_context=full_context)
                 found = scored.metrics
                 score = LengthScore(test, factor, length, found.perplexity, found.interval)
             except BadInput as error:
