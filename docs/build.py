@@ -380,7 +380,7 @@ OUTPUTS: dict[str, Any] = {
         "&": "inspection.language:Generated",
     },
     "parts": ("inspection.catalogue:Entry",),
-    "puzzle": [SOLVED, {"head": str, "&": "puzzles.heads:HandmadeHead"}],
+    "puzzle": SOLVED,
     "data audit": "stored:DataAudit",
     "data baseline": "stored:TaskBaselines",
     "data clean": "data.cleaning:Cleaned",

@@ -31,8 +31,6 @@ FOCUSED = """() => {
 def visit(page: Any, view: str, ready: str) -> None:
     page.goto(page.evaluate("location.origin") + view)
     page.wait_for_selector(ready)
-    if view.startswith("/puzzles"):  # its two halves are asked for apart
-        page.wait_for_selector("[aria-label='What the head does'] tbody tr")
     shown: list[str] = []
     until(lambda: still(page, shown))
 

@@ -1,5 +1,5 @@
 """What the views ask: records and studies; a text as one network reads it; every part with its options, drawn; a query
-for keys as they are dragged; heads made by hand."""
+for keys as they are dragged."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library, Model
 from fairtrial.explore.server import Plain, RequestParams
 from fairtrial.inspection import AttentionMaps, head_off, plot_part
-from fairtrial.puzzles import average, head_names, read_sequence, select
+from fairtrial.puzzles import average, select
 from fairtrial.recipe import parse_value
 
 NEXT = 24  # most probable next tokens
 MOST_WEIGHTS = 1 << 22  # attention weights of one answer
-MOST_KEYS, MOST_WORDS = 40, 32
+MOST_KEYS = 40
 
 
 def library(library: Library, params: RequestParams) -> Plain:
@@ -150,12 +150,3 @@ def solve(library: Library, params: RequestParams) -> Plain:
     else:
         answer = select(keys, wanted[0], precision=precision)
     return {"answer": answer.to_json(), "sentences": list(answer.describe().sentences)}
-
-
-def head(library: Library, params: RequestParams) -> Plain:
-    """A network whose head is written by hand, on a sequence that a person typed."""
-    words = params.text("words", "a b c a b", 400).split()
-    if not 2 <= len(words) <= MOST_WORDS:
-        raise BadInput(f"type 2 to {MOST_WORDS} words, separated by blanks")
-    name = params.one_of("head", head_names(), "induction")
-    return read_sequence(name, words).to_json()

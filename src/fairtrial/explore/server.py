@@ -36,7 +36,7 @@ TEXT = 4000  # letters of a text
 VIEWS = ("library", "playground", "parts", "puzzles")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 JSON = "application/json"
-QUESTIONS = ("library", "parts", "draw", "solve", "head", "models", "read")  # functions of `answers.py`
+QUESTIONS = ("library", "parts", "draw", "solve", "models", "read")  # functions of `answers.py`
 
 
 class TooSlow(FairtrialError):

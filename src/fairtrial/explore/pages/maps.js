@@ -22,7 +22,7 @@ export function unpack(packed) {
 const shown = (word) => (word.trim() ? word : "␣");
 
 // One large map, to be read with mouse, finger or arrow keys. `say` is told what a cell holds.
-export function largeMap(maps, layer, head, value, say, label) {
+function largeMap(maps, layer, head, value, say, label) {
   const size = maps.size;
   const margin = Math.min(120, 14 + 7.6 * Math.max(...maps.words.map((word) => Math.min(14, word.length))));
   const cell = Math.max(8, Math.min(26, 460 / size));
