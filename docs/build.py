@@ -374,8 +374,6 @@ OUTPUTS: dict[str, Any] = {
     ],
     "inspect generate": {
         "temperature": [float, None],
-        "top_k": [int, None],
-        "top_p": [float, None],
         "notices": (str,),
         "&": "inspection.language:Generated",
     },

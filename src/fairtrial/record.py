@@ -419,12 +419,7 @@ def check_not_taken(folder: Path) -> None:
     if (folder / "run.lock").is_file():
         with locked(folder / "run.lock"):  # refused as busy where another process writes it
             pass
-    raise BadInput(f"{folder} exists already{_state(folder)}", "choose another folder with --out")
-
-
-def _state(folder: Path) -> str:
-    if (folder / "result.json").is_file():
-        return f", a finished record (see: fairtrial show {folder})"
+    hint = "choose another folder with --out"
     if (folder / "trial.json").is_file():
-        return f", an unfinished record (go on with: fairtrial train --resume {folder})"
-    return " and is not empty" if folder.is_dir() else " and is a file"
+        hint += f"; see the record there: fairtrial show {folder}; go on with it: fairtrial train --resume {folder}"
+    raise BadInput(f"{folder} exists already", hint)

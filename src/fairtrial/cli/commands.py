@@ -481,10 +481,9 @@ def generate(
     check_utf8(call.given["prompt"], "the prompt")
     run = api.load(record, "lm", plugins=plugins or [])
     generation = call(run)
-    sampling = {name: call.given.get(name) for name in ("temperature", "top_k", "top_p")}
     if json:
         for sample in generation.samples:
-            print(dumps(asdict(sample) | sampling | {"notices": generation.notices}))
+            print(dumps(asdict(sample) | {"temperature": call.given["temperature"], "notices": generation.notices}))
         return
     for text in generation.notices:
         notice(text)
