@@ -4,8 +4,6 @@ for keys as they are dragged."""
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 
 import numpy as np
@@ -14,7 +12,7 @@ from fairtrial import catalogue
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library, Model
 from fairtrial.explore.server import Plain, RequestParams
-from fairtrial.inspection import AttentionMaps, head_off, plot_part
+from fairtrial.inspection import AttentionMaps, plot_part
 from fairtrial.puzzles import average, select
 from fairtrial.recipe import parse_value
 
@@ -42,40 +40,26 @@ def models(library: Library, params: RequestParams) -> Plain:
 
 def read(library: Library, params: RequestParams) -> Plain:
     """A text, as a record's network reads it."""
-    name, text, off = params.text("model", most=1000), params.text("text"), params.pairs("off")
+    name, text = params.text("model", most=1000), params.text("text")
     untrained = params.flag("untrained")
-    answer = one_answer(library.model(name, untrained), text, off)
+    answer = one_answer(library.model(name, untrained), text)
     return answer | {"folder": str(library.place(name)), "untrained": untrained}
 
 
-@contextmanager
-def heads_off(model: Model, off: Sequence[tuple[int, int]]) -> Iterator[None]:
-    shape = model.run.recipe.shape
-    with ExitStack() as stack:
-        for layer, head in dict.fromkeys(off):
-            if not (0 <= layer < shape.layers and 0 <= head < shape.heads):
-                raise BadInput(f"there is no layer {layer}, head {head}")
-            stack.enter_context(head_off(model.run.network, layer, head))
-        yield
-
-
-def one_answer(model: Model, text: str, off: Sequence[tuple[int, int]]) -> Plain:
-    """Maps and answer of one network; `before`: the answer with all heads, where some are off."""
+def one_answer(model: Model, text: str) -> Plain:
+    """Maps and answer of one network."""
     run = model.run
     with model.lock:
-        with heads_off(model, off):
-            maps = run.attention(text)
-            if maps.weights.size > MOST_WEIGHTS:
-                raise BadInput("the maps of this text are too large", "give a shorter text")
-            answer, notices = answer_of(model, text)
-        before = answer_of(model, text)[0] if off else None
+        maps = run.attention(text)
+        if maps.weights.size > MOST_WEIGHTS:
+            raise BadInput("the maps of this text are too large", "give a shorter text")
+        answer, notices = answer_of(model, text)
     if maps.cut:
         notices = [*notices, maps.cut]
     return {
         "task": run.recipe.task,
         "maps": packed_maps(maps),
         "answer": answer,
-        "before": before,
         "notices": list(dict.fromkeys(notices)),
     }
 

@@ -128,9 +128,6 @@ class RequestParams:
                 raise BadInput(f"{name} must be a table of numbers")
         return [[float(cell) for cell in row] for row in value]
 
-    def pairs(self, name: str, most: int = 512) -> list[tuple[int, int]]:
-        return [(int(one), int(two)) for one, two in self.rows(name, 2, most)]
-
     def options(self, name: str) -> dict[str, object]:
         """Plain values by name: of a part."""
         value = self._of(name, {}, dict)
