@@ -151,16 +151,7 @@ def percent(value: float | None) -> str:
     return number_text(value, ".1%")
 
 
-def confusion_table(
-    title: str,
-    confusion: Sequence[Sequence[int]],
-    labels: Sequence[str],
-    scores: Sequence[tuple[float | None, float | None, float]] = (),
-) -> Table:
-    """Rows are true classes, columns guessed ones; `scores`: precision, recall and F1 of each class."""
-    shown = [tuple(map(percent, of_class)) for of_class in scores] or [()] * len(labels)
-    rows = tuple(
-        row(label, *counts, *of_class) for label, counts, of_class in zip(labels, confusion, shown, strict=True)
-    )
-    columns = ("true class", *labels, *(("precision", "recall", "F1") if scores else ()))
-    return Table(f"{title} (rows: true class, columns: guessed class)", columns, rows)
+def confusion_table(title: str, confusion: Sequence[Sequence[int]], labels: Sequence[str]) -> Table:
+    """Rows are true classes, columns guessed ones."""
+    rows = tuple(row(label, *counts) for label, counts in zip(labels, confusion, strict=True))
+    return Table(f"{title} (rows: true class, columns: guessed class)", ("true class", *labels), rows)

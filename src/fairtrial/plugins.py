@@ -20,8 +20,6 @@ import textwrap
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.abc import SourceLoader
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -39,19 +37,6 @@ if TYPE_CHECKING:
 
 # what this process has run: sha256 -> a file's name, or a library with its version; and the parts or model it brought
 _loaded: dict[str, tuple[str, tuple[str, ...]]] = {}
-
-
-class ReadOnce(SourceLoader):
-    """Runs the very bytes whose sha256 is recorded, and leaves no compiled copy that could be older than they are."""
-
-    def __init__(self, path: Path, content: bytes) -> None:
-        self.path, self.content = path, content
-
-    def get_filename(self, fullname: str) -> str:
-        return str(self.path)
-
-    def get_data(self, path: str | bytes) -> bytes:
-        return self.content
 
 
 def load_file(path: Path) -> list[str]:
@@ -104,7 +89,6 @@ def load_files(paths: Iterable[Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in paths:
         digest = fingerprint(path)
-        check_namesakes([*found, path.name])
         if found.get(path.name, digest) != digest:
             raise BadInput("two files of this name were given", "rename one of them", path=path)
         load_file(path)
@@ -148,17 +132,7 @@ def keep_written(names: Iterable[str]) -> dict[str, str]:
             del _loaded[old]
         _loaded[hashlib.sha256(text.encode()).hexdigest()] = (file, (name,))
         found[file] = text
-    check_namesakes(found)
     return found
-
-
-def check_namesakes(files: Iterable[str]) -> None:
-    """Of two files whose names differ only in case, some disks would keep one."""
-    known: dict[str, str] = {}
-    for name in files:
-        other = known.setdefault(name.casefold(), name)
-        if other != name:
-            raise BadInput(f"{other} and {name} differ only in case, which some disks do not tell apart", "rename one")
 
 
 def fingerprint(path: Path) -> str:
@@ -211,13 +185,11 @@ def exit_aloud(code: int) -> NoReturn:
 
 def run_file(name: str, path: Path, content: bytes) -> ModuleType:
     os._exit = exit_aloud  # type: ignore[assignment]
-    loader = ReadOnce(path, content)
-    spec = spec_from_file_location(name, path, loader=loader)
-    assert spec is not None
-    module = module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module  # where dataclasses and pickling by name look for it
     try:
-        loader.exec_module(module)
+        exec(compile(content, path, "exec"), vars(module))  # the very bytes whose sha256 is recorded
     except BaseException:
         del sys.modules[name]
         raise

@@ -8,12 +8,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from fairtrial.errors import FairtrialWarning, OutOfTime
 from fairtrial.events import (
@@ -40,7 +39,6 @@ REDRAW_SECONDS = 0.2
 STATUS_AFTER_SECONDS = 2.0  # only what takes longer is shown as a status
 LOG_SECONDS = 30.0  # between two lines where nothing can be redrawn
 
-Item = TypeVar("Item")
 Medium = Literal["none", "lines", "terminal", "notebook"]
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
 OnEvent = Callable[[Event], None]
@@ -73,15 +71,11 @@ class ProgressBar:
             else:
                 self.open().update(0, description=text, total=share and 1.0, completed=share or 0.0, visible=True)
 
-    def advance(self, text: str, share: float, count: str = "") -> None:
+    def advance(self, text: str, share: float) -> None:
         """Show the time left, too, once enough is done to tell: `M7 batch-mate invariance, 0:12 left`."""
         begun = self.begun.setdefault(text, time.monotonic())
         left = f", {format_left(begun, share)}" if share > 0.05 else ""
-        self.show(f"{text}{count}{left}", share)
-
-    def count(self, text: str, done: int, total: int) -> None:
-        """`leaving words out: 3 of 20, 0:12 left`"""
-        self.advance(text, done / max(1, total), f": {done:,} of {total:,}")
+        self.show(f"{text}{left}", share)
 
     def open(self) -> Any:
         """Rich's bar, made when it is first needed."""
@@ -143,27 +137,13 @@ def find_medium(quiet: bool) -> Medium:
     return "terminal" if sys.stderr.isatty() else "lines"
 
 
-@dataclass
-class Status:
-    what: str
-    started: float = field(default_factory=time.monotonic)
-    share: float = 0.0
-    followed: bool = False  # something reports its share
-
-    def text(self) -> str:
-        """`reading novel.txt: 40%, 0:12 left`"""
-        if self.share > 0:
-            return f"{self.what}: {self.share:.0%}, {format_left(self.started, self.share)}"
-        return f"{self.what} ({format_time(time.monotonic() - self.started)} so far)"
-
-
 class StatusThread:
     """Shows in a bar what is being done, if it takes longer than two seconds. A thread of its own does, so that the
     work itself need not ask."""
 
     def __init__(self, bar: ProgressBar) -> None:
         self.bar, self.showing = bar, False
-        self.statuses: list[Status] = []  # one inside the other
+        self.statuses: list[tuple[str, float]] = []  # what is being done since when, one inside the other
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -189,9 +169,9 @@ class StatusThread:
         last = next(reversed(list(self.statuses)), None)
         if last is None and self.showing:
             self.bar.close()
-        self.showing = last is not None and time.monotonic() - last.started >= STATUS_AFTER_SECONDS
+        self.showing = last is not None and time.monotonic() - last[1] >= STATUS_AFTER_SECONDS
         if last is not None and self.showing:
-            self.bar.show(last.text(), last.share or None)
+            self.bar.show(f"{last[0]} ({format_time(time.monotonic() - last[1])} so far)")
 
 
 STATUS_THREAD: ContextVar[StatusThread | None] = ContextVar("status_thread", default=None)
@@ -204,34 +184,11 @@ def status(what: str) -> Iterator[None]:
     if thread is None:
         yield
         return
-    thread.statuses.append(own := Status(what))
+    thread.statuses.append(own := (what, time.monotonic()))
     try:
         yield
     finally:
         thread.statuses.remove(own)
-
-
-def follow(items: Iterable[Item], total: int) -> Iterator[Item]:
-    """The items one by one; the current status is done when they are all taken."""
-    thread = STATUS_THREAD.get()
-    own = thread.statuses[-1] if thread is not None and thread.statuses else None
-    if own is None or own.followed:
-        yield from items
-        return
-    own.followed = True
-    try:
-        for number, item in enumerate(items):
-            own.share = number / max(1, total)
-            yield item
-    finally:
-        own.share, own.followed = 0.0, False
-
-
-def report_share(share: float) -> None:
-    """So much of the current status is done."""
-    thread = STATUS_THREAD.get()
-    if thread is not None and thread.statuses:
-        thread.statuses[-1].share = share
 
 
 class TrialProgress:
@@ -269,16 +226,15 @@ class TrialProgress:
 
 
 class StudyProgress:
-    """A study's events in a bar. The time left: calibrated times, corrected by the times measured so far."""
+    """A study's events in a bar. The time left: as planned, then by the pace of the trials that are done."""
 
     def __init__(self, bar: ProgressBar) -> None:
         self.bar = bar
         self.plan: PlanSummary | None = None
-        self.width, self.trials, self.done = 1, 0, 0
+        self.trials = self.done = self.reused = 0
+        self.begun = time.monotonic()
         self.noun = "trial"
-        self.waiting = 0.0  # expected seconds of unfinished trials
         self.running: dict[tuple[str, ...], float] = {}  # fraction done
-        self.expected_done = self.spent_done = 0.0
 
     def show(self, event: StudyEvent) -> None:
         self.update(event)
@@ -294,18 +250,13 @@ class StudyProgress:
     def position(self) -> str:
         return f"{self.noun} {self.done}/{self.trials}" if self.trials else "preparing"
 
-    def seconds_of(self, key: tuple[str, ...]) -> float:
-        return self.plan.trial_seconds.get(key[0], {}).get(key[1], 0.0) if self.plan else 0.0
-
     def update(self, event: StudyEvent) -> None:
         if isinstance(event, StudyPlanned):
-            self.plan, self.width, self.trials = event.summary, event.summary.width, 0
+            self.plan, self.trials = event.summary, 0
         elif isinstance(event, SearchStarted | TrialsStarted):
             self.noun = "try" if isinstance(event, SearchStarted) else "trial"
-            self.trials, self.done = event.trials, event.trials - event.left
-            named = self.plan.trial_seconds.values() if self.plan else ()
-            seconds = [value for by_variant in named for value in by_variant.values()]
-            self.waiting = event.left / max(1, len(seconds)) * sum(seconds)
+            self.trials, self.begun = event.trials, time.monotonic()
+            self.done = self.reused = event.trials - event.left
         elif not isinstance(event, JobEvent) or event.work != "trial":
             return
         elif isinstance(event, JobStarted):
@@ -315,18 +266,16 @@ class StudyProgress:
         elif isinstance(event, JobDone | JobFailed):
             self.running.pop(event.key, None)
             self.done += 1
-            self.waiting -= self.seconds_of(event.key)
-            if isinstance(event, JobDone):
-                self.expected_done += self.seconds_of(event.key)
-                self.spent_done += event.seconds
 
     def left(self) -> str:
-        """Empty while it is unknown."""
-        if self.waiting < 0.1 or not self.trials:
+        """Empty while it is unknown, and when nothing is left."""
+        asked = self.trials - self.reused
+        share = (self.done - self.reused + sum(self.running.values())) / max(1, asked)
+        if not asked or share >= 1:
             return ""
-        partial = sum(share * self.seconds_of(key) for key, share in self.running.items())
-        pace = self.spent_done / self.expected_done if self.expected_done else 1.0
-        return f"{format_time(max(1.0, self.waiting - partial) * pace / self.width)} left"
+        if self.done > self.reused:
+            return format_left(self.begun, share)
+        return f"{format_time(self.plan.expected_seconds * (1 - share))} left" if self.plan else ""
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairtrial import environment
-from fairtrial.data.batches import Noisy, Windows
 from fairtrial.data.corpus import Splits
 from fairtrial.data.readers import find_format
 from fairtrial.disk import sha256_of
@@ -188,7 +187,6 @@ def located(recipe: Recipe) -> Recipe:
 def notes_on(prepared: Prepared, task: Task) -> list[str]:
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
     notes = [*copies_notes(prepared), *cuts(recipe, splits, task.counts.cut_to_length)]
-    notes += epoch_notes(task)
     if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
@@ -212,19 +210,6 @@ def copies_notes(prepared: Prepared) -> list[str]:
         f"{name}: {copies_text(found)}; on copies a score tests memory"
         for name, found in counts.items()
         if found["share"]
-    ]
-
-
-def epoch_notes(task: Task) -> list[str]:
-    """What an epoch is, where it is not one pass over the text."""
-    batches = task.batches.batches if isinstance(task.batches, Noisy) else task.batches
-    if not isinstance(batches, Windows) or batches.how != "every":
-        return []
-    passing = max(1, round(batches.batches_per_epoch() / batches.length))
-    return [
-        f"windows overlap (data.windows = 'every'): one of {batches.length} tokens begins at every token, so an epoch"
-        f" reads each token {batches.length} times; one pass over the text, usually called an epoch, is about"
-        f" {passing:,} steps"
     ]
 
 

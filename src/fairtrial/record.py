@@ -169,8 +169,8 @@ class Record:
     def recipe(self) -> Recipe:
         """Data that were moved may be named anew; whatever else decides the trial is as it was."""
         path = self.folder / "recipe.toml"
-        recipe, mark = recipe_and_mark(path)
-        if mark != self.trial.recipe:
+        recipe = load_recipe(path)
+        if fingerprint(recipe) != self.trial.recipe:
             raise BadInput("was changed after the trial wrote it (its checksum differs)", path=path)
         return recipe
 
@@ -291,24 +291,6 @@ class Record:
     def outcomes(self) -> dict[str, np.ndarray]:
         """Arrays by `test set/what`, one entry for each item."""
         return read_arrays(self.checked("outcomes.safetensors"), "train it again")
-
-
-_recipes: dict[bytes, tuple[Recipe, str]] = {}
-
-
-def recipe_and_mark(path: Path) -> tuple[Recipe, str]:
-    """A recipe and its fingerprint. Records of a study share their recipes, and a folder of thousands would take long:
-    each text is parsed once."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        content = b""  # load_recipe says what is wrong
-    if not content or content not in _recipes:
-        found = load_recipe(path)
-        if len(_recipes) >= 100:
-            _recipes.clear()
-        _recipes[content] = found, fingerprint(found)
-    return _recipes[content]
 
 
 class EventLog:
@@ -437,12 +419,7 @@ def check_not_taken(folder: Path) -> None:
     if (folder / "run.lock").is_file():
         with locked(folder / "run.lock"):  # refused as busy where another process writes it
             pass
-    raise BadInput(f"{folder} exists already{_state(folder)}", "choose another folder with --out")
-
-
-def _state(folder: Path) -> str:
-    if (folder / "result.json").is_file():
-        return f", a finished record (see: fairtrial show {folder})"
+    hint = "choose another folder with --out"
     if (folder / "trial.json").is_file():
-        return f", an unfinished record (go on with: fairtrial train --resume {folder})"
-    return " and is not empty" if folder.is_dir() else " and is a file"
+        hint += f"; see the record there: fairtrial show {folder}; go on with it: fairtrial train --resume {folder}"
+    raise BadInput(f"{folder} exists already", hint)

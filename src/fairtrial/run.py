@@ -174,8 +174,6 @@ class Run(Result):
         *,
         tokens: int = 60,
         temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float = 1.0,
         samples: int = 1,
         seed: int = 0,
     ) -> Generation:
@@ -185,20 +183,17 @@ class Run(Result):
             prompt (PROMPT): The beginning of the text, in quotes.
             tokens: Maximum number of new tokens.
             temperature: 0: greedy; 1: the model's own probabilities.
-            top_k: Sample from the k most probable tokens. Default: all.
-            top_p: Sample from the fewest tokens with this total probability.
             samples: Number of texts.
             seed: Random seed: the same seed gives the same text.
 
         >>> print(language_model.generate("a warm", tokens=3, temperature=0))  # doctest: +ELLIPSIS
         a warm ...
         """
-        from fairtrial.inspection.language import Sampling, generate
+        from fairtrial.inspection.language import generate
 
         require_task(self.record, "lm")
-        sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
         with use_threads(1):
-            return generate(self, prompt, tokens=tokens, sampling=sampling, samples=samples, seed=seed)
+            return generate(self, prompt, tokens=tokens, temperature=temperature, samples=samples, seed=seed)
 
     def next_tokens(self, prompt: str, most: int | None = 20) -> list[tuple[str, float]]:
         """What a language model expects next, the most probable first, with its probability.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +19,7 @@ import fairtrial as ft
 from fairtrial.audit import conditions
 from fairtrial.audit.run import CHECKS, audit, audit_plan
 from fairtrial.audit.subject import Subject, perturb_weights, plan_of_module, subject_of
-from fairtrial.errors import BadInput, HelperDied
+from fairtrial.errors import BadInput
 from fairtrial.finding import FAIL, NOT_ASKED, OUT_OF_TIME, PASS, REPORT, UNTESTABLE, summary, worst
 from fairtrial.progress import TimeLimit
 
@@ -191,17 +189,6 @@ def test_a_network_that_hangs_while_it_is_built_ends_in_its_time() -> None:
     assert {each.verdict for each in findings} == {OUT_OF_TIME}
     assert "was not built" in findings[0].meaning
     assert {each.id for each in findings} == {check.id for check in CHECKS}
-
-
-def test_a_network_that_hangs_where_python_cannot_interrupt_it_ends_with_the_command() -> None:
-    code = (
-        "import ctypes\nfrom fairtrial.cli import commands\ncommands.PATIENCE_SECONDS = 0.1\n"
-        "lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)\n"
-        "with commands.ending_hung('0.1s'):\n    while True:\n        library.pthread_mutex_lock(lock)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == HelperDied.exit_code
-    assert "hangs where Python cannot interrupt it, or this machine is very busy" in done.stderr
 
 
 class Stepping(nn.Module):

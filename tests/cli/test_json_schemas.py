@@ -38,7 +38,7 @@ FAST: dict[str, list[str]] = {
     "inspect surprisal": ["{lm} Hello"],
     "inspect generate": ["{lm} We --tokens 3"],
     "parts": ["", "rope"],
-    "puzzle": ["average 0 1", "select 0 --count 30 --width 1", "head induction"],
+    "puzzle": ["average 0 1", "select 0 --count 30 --width 1"],
     "data audit": ["--data {course}"],
     "data baseline": ["--data {course}"],
     "data clean": ["--data {course} --out cleaned"],

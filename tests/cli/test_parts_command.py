@@ -76,12 +76,9 @@ def test_mistakes_are_told(words: str, told: str, fairtrial: Call, tmp_path: Pat
 
 
 def test_a_drawing_is_written(fairtrial: Call, tmp_path: Path) -> None:
-    said = fairtrial("parts", "alibi", "--heads", 2, "--length", 6, "--figure", tmp_path / "alibi.svg")
+    said = fairtrial("parts", "alibi", "--figure", tmp_path / "alibi.svg")
     assert said.code == 0, said.err
-    first = (tmp_path / "alibi.svg").read_bytes()
-    assert first.startswith(b"<?xml")
-    fairtrial("parts", "alibi", "--encoder", "--heads", 2, "--length", 6, "--figure", tmp_path / "alibi.svg")
-    assert (tmp_path / "alibi.svg").read_bytes() != first
+    assert (tmp_path / "alibi.svg").read_bytes().startswith(b"<?xml")
     fairtrial("parts", "alibi", "--figure", tmp_path / "alibi.png")
     assert (tmp_path / "alibi.png").read_bytes().startswith(b"\x89PNG")
     said = fairtrial("parts", "rope", "--figure", tmp_path / "rope.gif")

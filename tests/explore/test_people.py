@@ -9,7 +9,7 @@ from client import until
 
 VIEWS = {  # address -> what is there once it is shown
     "/": "td a",
-    "/playground?a=lm&b=classify&off_b=0.1": "[data-side=b] >> text=Off: 0.1",
+    "/playground?a=lm&b=classify": "[data-side=b] .maps canvas",
     "/playground?a=study/trials/classify/rope/seed-0&b=classify&b0=1": "[data-side=b] .maps canvas",
     "/playground?a=nothing": ".problem",
     "/parts?part=alibi": "figure svg",
@@ -31,8 +31,6 @@ FOCUSED = """() => {
 def visit(page: Any, view: str, ready: str) -> None:
     page.goto(page.evaluate("location.origin") + view)
     page.wait_for_selector(ready)
-    if view.startswith("/puzzles"):  # its two halves are asked for apart
-        page.wait_for_selector("[aria-label='What the head does'] tbody tr")
     shown: list[str] = []
     until(lambda: still(page, shown))
 

@@ -16,7 +16,6 @@ from client import Client, until
 
 import fairtrial as ft
 from fairtrial.explore.server import Pool
-from fairtrial.inspection import head_off
 
 TEXT = "we will not forget the brave men"
 
@@ -39,24 +38,18 @@ def test_a_language_model_is_read_as_python_reads_it(client: Client, shelf: Path
     assert chances == sorted(chances, reverse=True)
 
 
-def test_heads_go_off_and_come_back(client: Client, shelf: Path) -> None:
-    run, off = ft.load(shelf / "classify"), [[0, 1], [0, 0]]
-    before = client.ask("read", {"model": "classify", "text": TEXT}).json["answer"]["shares"]
-    told = client.ask("read", {"model": "classify", "text": TEXT, "off": off}).json
-    with head_off(run.network, 0, 1), head_off(run.network, 0, 0):
-        assert told["answer"]["shares"] == list(run.predict(TEXT).predictions[0].shares)
-    assert told["before"]["shares"] == before != told["answer"]["shares"]
-    assert client.ask("read", {"model": "classify", "text": TEXT}).json["answer"]["shares"] == before
-    untrained = client.ask("read", {"model": "classify", "text": TEXT, "untrained": True}).json
-    assert untrained["answer"]["shares"] != before
+def test_an_untrained_network_answers_otherwise(client: Client) -> None:
+    asked = {"model": "classify", "text": TEXT}
+    trained = client.ask("read", asked).json["answer"]["shares"]
+    assert client.ask("read", asked | {"untrained": True}).json["answer"]["shares"] != trained
 
 
 def test_what_cannot_be_answered_is_said(client: Client) -> None:
     for asked, status in (
         ({"model": "lm", "text": ""}, 400), ({"model": "unfinished", "text": TEXT}, 400),
         ({"model": "x", "text": TEXT}, 404),
-        ({"model": "lm", "text": "a" * 5000}, 400), ({"model": "lm", "text": TEXT, "off": [[9, 9]]}, 400),
-        ({"model": "lm", "text": 7}, 400), ({"model": "lm", "text": TEXT, "off": "x"}, 400), ({"text": TEXT}, 400),
+        ({"model": "lm", "text": "a" * 5000}, 400),
+        ({"model": "lm", "text": 7}, 400), ({"text": TEXT}, 400),
     ):  # fmt: skip
         reply = client.ask("read", asked)
         assert reply.status == status, asked
@@ -93,26 +86,7 @@ def test_models_are_loaded_once(client: Client) -> None:
     assert library.model("lm", untrained=True) is not first
 
 
-def test_one_network_answers_many_at_once(client: Client) -> None:
-    """A head that is off in one tab is on in the other."""
-    asked = {"model": "classify", "text": TEXT}
-    whole, without = (client.ask("read", asked | {"off": off}).json["answer"]["shares"] for off in ([], [[0, 0]]))
-    found: list[tuple[bool, Any]] = []
-
-    def many(off: list[Any]) -> None:
-        for _ in range(5):
-            found.append((bool(off), client.ask("read", asked | {"off": off}).json["answer"]["shares"]))
-
-    threads = [threading.Thread(target=many, args=([[0, 0]] * (n % 2),)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 20
-    assert all(shares == (without if off else whole) for off, shares in found)
-
-
-def test_a_person_types_and_switches_a_head_off(open_page: Any, shelf: Path) -> None:
+def test_a_person_types_and_reads_maps(open_page: Any, shelf: Path) -> None:
     page = open_page("/playground?a=lm&b=classify")
     page.locator("textarea").fill("")
     page.locator("textarea").press_sequentially(TEXT)
@@ -120,20 +94,14 @@ def test_a_person_types_and_switches_a_head_off(open_page: Any, shelf: Path) -> 
     perplexity = run.surprisal(TEXT).texts[0].perplexity
     until(lambda: f"Perplexity {perplexity:.1f}"[:16] in page.locator("[data-side=a] .perplexity").first.inner_text())
     page.wait_for_selector("[data-side=b] .bars")
-    before = page.locator("[data-side=b] .bars").first.inner_text()
-    box = page.get_by_label("Layer 0, head 1 is on").last
-    box.focus()
-    page.keyboard.press("Space")
-    page.wait_for_selector("[data-side=b] >> text=all heads")
-    assert page.locator("[data-side=b] .bars").first.inner_text() != before
-    until(lambda: "off_b=0.1" in page.evaluate("location.search"))
     page.get_by_label("Show layer 0, head 1").first.click()
     page.locator("[data-side=a] svg[role=application]").focus()
     page.keyboard.press("ArrowDown")
     page.wait_for_selector("[data-side=a] >> text=reads")
+    until(lambda: "head=0.1" in page.evaluate("location.search"))
     address = page.evaluate("location.href")
     page.goto(address)  # a link opens the same picture
-    page.wait_for_selector("[data-side=b] >> text=Off: 0.1")
+    page.wait_for_selector("[data-side=b] .bars")
     assert page.locator("textarea").input_value() == TEXT
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save CSV").click()

@@ -362,11 +362,11 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     yield "surprise", said("inspect", "surprisal", "lm-alibi", *SAMPLES, TEXT)
     yield (
         "generate",
-        said("inspect", "generate", "lm-alibi", "We will", "--tokens", 12, "--samples", 2, "--top-k", 20, "--seed", 3),
+        said("inspect", "generate", "lm-alibi", "We will", "--tokens", 12, "--samples", 2, "--seed", 3),
     )
     yield (
         "generate window",
-        said("inspect", "generate", "lm-window", "We", "--tokens", 30, "--top-p", 0.9, "--temperature", 0.7),
+        said("inspect", "generate", "lm-window", "We", "--tokens", 30, "--temperature", 0.7),
     )
     yield "length", said("inspect", "length", "lm-alibi", "--times", "1,2")
     yield "params record", said("inspect", "params", "classify-disentangled")

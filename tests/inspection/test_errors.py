@@ -1,4 +1,4 @@
-"""Confusion against scikit-learn and by hand; the page of a classifier's mistakes."""
+"""Confident mistakes; the page of a classifier's mistakes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from fairtrial.data.corpus import Corpus, Document, Splits, TextIndex
@@ -18,7 +17,6 @@ from fairtrial.data.tokenizer import fit
 from fairtrial.inspection.classifier import (
     Errors,
     Mistake,
-    class_scores,
     confident_mistakes,
     errors_of,
 )
@@ -29,27 +27,6 @@ from fairtrial.report.page import result_page
 from fairtrial.report.render import render
 from fairtrial.training.scoring import log_probabilities
 from fairtrial.typed import structure
-
-
-def some_answers(items: int = 400, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(5)
-    scores = rng.normal(size=(items, classes)) * 2
-    log_p = scores - np.log(np.exp(scores).sum(1, keepdims=True))
-    return log_p, rng.integers(classes, size=items)
-
-
-def test_scores_are_those_of_scikit_learn() -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    log_p, labels = some_answers()
-    guesses = log_p.argmax(1)
-    guesses[guesses == 2] = 0  # a class that is never guessed
-    found = class_scores(labels, guesses, "abc")
-    precision, recall, f1, items = metrics.precision_recall_fscore_support(labels, guesses, zero_division=0)
-    assert [each.precision or 0.0 for each in found] == pytest.approx(precision)
-    assert found[2].precision is None
-    assert [each.recall for each in found] == pytest.approx(recall)
-    assert [each.f1 for each in found] == pytest.approx(f1)
-    assert [each.items for each in found] == items.tolist()
 
 
 def test_the_surest_mistakes_come_first() -> None:
@@ -112,8 +89,7 @@ def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], 
     found = structure(Errors, whole)
     of_set = found.tests["test"]
     mistake = Mistake("<script>alert(1)</script>", "", "a", "b", 1.0, share_of_truth=0.0, copy=False)
-    classes = (replace(of_set.classes[0], label="<b>zero"), *of_set.classes[1:])
-    hostile = replace(of_set, classes=classes, mistakes=(mistake,))
+    hostile = replace(of_set, labels=("<b>zero", *of_set.labels[1:]), mistakes=(mistake,))
     page = result_page(replace(found, record="<i>", tests={"<i>": hostile}).describe())
     for bad in ("<b>zero", "<script", "<i>"):
         assert bad not in page

@@ -17,9 +17,7 @@ from scipy.stats import chisquare
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.data.tokenizer import fit
 from fairtrial.data.words import gap, spelled
-from fairtrial.errors import BadInput
 from fairtrial.inspection.language import (
-    Sampling,
     generate_tokens,
     sample_token,
     spell,
@@ -32,7 +30,7 @@ from fairtrial.trial import run_trial
 from sampling import cases
 
 SHAPE = Shape(layers=2, heads=2, width=16, length=12, hidden=24, dropout=0.0, start="torch")
-GREEDY, FREE = Sampling(temperature=0), Sampling(temperature=1.2, top_k=20, top_p=0.9)
+GREEDY, FREE = 0.0, 1.2
 PROMPT = (5, 9, 3, 21)
 
 
@@ -40,29 +38,29 @@ def decoder(name: str, **changes: Any) -> LanguageModel:
     return LanguageModel(replace(SHAPE, **changes), (PartChoice(name=name),), 40).double()
 
 
-def said(network: LanguageModel, sampling: Sampling, tokens: int = 20, **more: Any) -> list[int]:
-    return list(generate_tokens(network, PROMPT, tokens=tokens, sampling=sampling, seed=3, **more))
+def said(network: LanguageModel, temperature: float, tokens: int = 20, **more: Any) -> list[int]:
+    return list(generate_tokens(network, PROMPT, tokens=tokens, temperature=temperature, seed=3, **more))
 
 
-def recomputed(network: LanguageModel, sampling: Sampling, tokens: int = 20) -> list[int]:
+def recomputed(network: LanguageModel, temperature: float, tokens: int = 20) -> list[int]:
     """The same, written out: the last tokens, as many as it was trained on."""
     ids, throws = list(PROMPT), generator_for(3, "generate", 0)
     for _ in range(tokens):
         with torch.no_grad():
             logits = network.eval()(torch.tensor([ids[-12:]]))[0, -1].numpy()
-        ids.append(sample_token(token_probabilities(logits, sampling), throws))
+        ids.append(sample_token(token_probabilities(logits, temperature), throws))
     return ids[len(PROMPT) :]
 
 
 @cases(
-    ("name", "sampling"),
+    ("name", "temperature"),
     [("learned", FREE), ("rope", GREEDY), ("t5", FREE), ("disentangled", FREE), ("window", FREE), ("reweight", FREE)],
 )
-def test_text_is_that_of_recomputing_every_prefix(name: str, sampling: Sampling) -> None:
+def test_text_is_that_of_recomputing_every_prefix(name: str, temperature: float) -> None:
     network = decoder(name)
-    text = said(network, sampling)  # 24 tokens, twice the trained length
-    assert text == recomputed(network, sampling)
-    assert len(set(text)) > 1 or sampling is GREEDY
+    text = said(network, temperature)  # 24 tokens, twice the trained length
+    assert text == recomputed(network, temperature)
+    assert len(set(text)) > 1 or temperature == GREEDY
 
 
 def test_seeds_repeat_and_differ() -> None:
@@ -87,34 +85,13 @@ def test_stop_tokens_end_the_text_and_others_never_come() -> None:
 LOGITS = np.random.default_rng(0).normal(size=50) * 3
 
 
-@cases(
-    "sampling",
-    [
-        Sampling(temperature=0.7),
-        Sampling(top_k=7),
-        Sampling(top_p=0.6),
-        Sampling(temperature=1.4, top_k=20, top_p=0.8),
-    ],
-)
-def test_shares_are_those_of_transformers(sampling: Sampling) -> None:
-    process = pytest.importorskip("transformers.generation.logits_process")
-    scores, ids = torch.from_numpy(LOGITS)[None], torch.tensor([[3, 8]])
-    steps = [process.TemperatureLogitsWarper(sampling.temperature)]
-    steps += [process.TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
-    steps += [process.TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
-    for step in steps:
-        scores = step(ids, scores)
-    np.testing.assert_allclose(token_probabilities(LOGITS, sampling), scores.softmax(-1)[0].numpy(), atol=1e-12)
-
-
-@pytest.mark.parametrize("top_k", [1, 2])
-def test_of_tied_tokens_only_the_first_are_kept(top_k: int) -> None:
-    chances = token_probabilities(np.array([0.0, 2.0, 1.0, 2.0, 2.0]), Sampling(top_k=top_k))
-    assert np.flatnonzero(chances).tolist() == [1, 3][:top_k]
+def test_shares_are_a_softmax_at_a_temperature() -> None:
+    expected = torch.from_numpy(LOGITS / 0.7).softmax(-1).numpy()
+    np.testing.assert_allclose(token_probabilities(LOGITS, 0.7), expected, atol=1e-12)
 
 
 def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
-    chances = token_probabilities(LOGITS, Sampling(temperature=2, top_k=10))
+    chances = token_probabilities(LOGITS, 2.0, never=np.argsort(LOGITS)[:40])
     throws = generator_for(0, "test")
     drawn = np.bincount([sample_token(chances, throws) for _ in range(20_000)], minlength=50)
     assert not drawn[chances == 0].any()
@@ -124,17 +101,8 @@ def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
 
 @cases("temperature", [0.0, 1e-320, 1e-3])
 def test_a_cold_draw_takes_the_likeliest(temperature: float) -> None:
-    chances = token_probabilities(LOGITS, Sampling(temperature=temperature))
+    chances = token_probabilities(LOGITS, temperature)
     assert sample_token(chances, generator_for(1, "x")) == int(LOGITS.argmax())
-
-
-@cases(
-    "wrong",
-    [{"temperature": -1}, {"temperature": float("nan")}, {"top_k": 0}, {"top_p": 0}, {"top_p": 1.1}],
-)
-def test_odd_options_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BadInput):
-        Sampling(**wrong)
 
 
 TEXTS = ['"Don\'t go," she said (twice), "it\'s 5% of $3."', "We can't stop; they'll see!", "naïve café: 你好, 🙂 ok"]
@@ -220,8 +188,6 @@ def test_models_of_other_tokens_speak_too(
         ((), "the prompt is empty"),
         (("   ",), "the prompt is empty"),
         (("We", "--temperature", -1), "temperature"),
-        (("We", "--top-k", 0), "top-k"),
-        (("We", "--top-p", 2), "top-p"),
     ],
 )
 def test_mistakes_are_told(

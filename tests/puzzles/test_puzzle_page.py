@@ -24,7 +24,7 @@ def test_the_pages_python_gives_what_it_shows() -> None:
     test = doctest.DocTestParser().get_doctest(blocks, {}, "puzzles.md", "docs/puzzles.md", 0)
     said: list[str] = []
     outcome = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
-    assert outcome.attempted > 15
+    assert outcome.attempted > 12
     assert outcome.failed == 0, "".join(said)
 
 
@@ -39,7 +39,7 @@ def test_the_pages_commands_run(
 
 
 def test_the_page_shows_all_commands_and_its_pictures_are_there() -> None:
-    assert {line.split()[2] for line in COMMANDS} == {"select", "average", "head"}
+    assert {line.split()[2] for line in COMMANDS} == {"select", "average"}
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", PAGE)
-    assert len(pictures) == 2
+    assert len(pictures) == 1
     assert all((DOCS / picture).read_text().startswith("<?xml") for picture in pictures)

@@ -54,17 +54,6 @@ def test_texts_that_are_cut_are_told(tiny_recipe: Callable[..., Any], tmp_path: 
     assert not any("only their beginning" in note for note in long.notes)
 
 
-def test_an_epoch_of_overlapping_windows_is_explained(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:
-    record = run_trial(tiny_recipe("lm", "data.windows=every", "training.duration=2 steps"), 0, tmp_path / "every")
-    (note,) = [note for note in record.trial.notes if "windows overlap" in note]
-    length, tokens = record.recipe.shape.length, record.trial.counts.tokens["train"]
-    assert f"reads each token {length} times" in note
-    one_pass = (tokens - length) / length / record.recipe.training.batch
-    assert int(note.split()[-2]) == pytest.approx(one_pass, abs=1)
-    usual = run_trial(tiny_recipe("lm", "training.duration=2 steps"), 0, tmp_path / "usual")
-    assert not any("windows overlap" in note for note in usual.trial.notes)
-
-
 def test_stopping_while_the_test_sets_are_scored_leaves_a_record_that_resumes(
     tiny_recipe: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from json import dumps, loads
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -17,7 +16,7 @@ from typer import Argument, Option
 from fairtrial import api
 from fairtrial.cli import tools
 from fairtrial.cli.declare import COLUMNS, Call, TextFile, With, check_utf8, command, notice, read_texts
-from fairtrial.errors import BadInput, HelperDied, Stopped
+from fairtrial.errors import BadInput, Stopped
 from fairtrial.events import Ended, event_json
 from fairtrial.gate import actions
 from fairtrial.progress import stopping
@@ -243,9 +242,6 @@ def power(call: Call, json: Json = False) -> None:
     print(dumps(planned.to_json()) if json else planned)
 
 
-PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
-
-
 @command("audit", api.audit, "Judge", "audit alibi", arguments=["target"])
 def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)] = None, json: Json = False) -> None:
     """Exits with 1 if a check fails. To audit a data set, see `fairtrial data audit`."""
@@ -258,8 +254,7 @@ def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)]
         raise BadInput("one thing is audited at a time" if named else "nothing to audit was named", hint)
     if model is None and ("task" in call.given or call.fields):
         raise BadInput("--task and --set apply to --model only")
-    with ending_hung(call.given["time_limit"]):
-        audited = call(quiet=json)
+    audited = call(quiet=json)
     if json:
         print(dumps(audited.to_json()))
     else:
@@ -267,31 +262,6 @@ def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)]
         if target is not None and os.path.isdir(target):
             print(f"written to {Path(target) / 'passport.json'}")
     sys.exit(int(not audited.passed))
-
-
-@contextmanager
-def ending_hung(time_limit: str) -> Iterator[None]:
-    """An audit ends in its time, unless the network hangs in code of another language, which Python cannot interrupt:
-    then this process ends, and those that it started end with it."""
-    from fairtrial.formatting import format_time, read_time
-
-    limit = read_time(time_limit)
-    seconds = 2 * limit + PATIENCE_SECONDS  # a busy machine is no finding about the network
-
-    def end() -> None:
-        message = f"the audit did not end in twice its {format_time(limit)}"
-        why = "the network hangs where Python cannot interrupt it, or this machine is very busy"
-        hint = "nothing is known about the network; with a larger --time-limit it may end"
-        os.write(2, f"\nfairtrial: {message}: {why}\n  {hint}\n".encode())
-        os._exit(HelperDied.exit_code)
-
-    timer = Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 @command("data audit", api.audit_data, "Data", "data audit --data reviews.tsv", fields=COLUMNS)
@@ -336,9 +306,6 @@ def clean(call: Call, json: Json = False) -> None:
 def parts(
     call: Call,
     figure: Annotated[Path | None, Option(help="Plot what the part does (.png, .svg, .pdf).", metavar="FILE")] = None,
-    heads: Annotated[int, Option(help="Heads in the plot.", min=1, max=16)] = 4,
-    length: Annotated[int, Option(help="Positions in the plot.", min=1, max=100)] = 18,
-    encoder: Annotated[bool, Option("--encoder", help="Plot it in an encoder (bidirectional), as all pools.")] = False,
     json: Json = False,
 ) -> None:
     if figure is not None and "name" not in call.given:
@@ -348,7 +315,7 @@ def parts(
     if figure is not None:
         from fairtrial.report.plots import write_drawing
 
-        write_drawing(figure, lambda: listed.plot(heads=heads, length=length, encoder=encoder))
+        write_drawing(figure, listed.plot)
         if not json:
             print(f"figure: {figure}")
 
@@ -511,10 +478,9 @@ def generate(
     check_utf8(call.given["prompt"], "the prompt")
     run = api.load(record, "lm", plugins=plugins or [])
     generation = call(run)
-    sampling = {name: call.given.get(name) for name in ("temperature", "top_k", "top_p")}
     if json:
         for sample in generation.samples:
-            print(dumps(asdict(sample) | sampling | {"notices": generation.notices}))
+            print(dumps(asdict(sample) | {"temperature": call.given["temperature"], "notices": generation.notices}))
         return
     for text in generation.notices:
         notice(text)

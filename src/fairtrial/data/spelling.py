@@ -16,7 +16,7 @@ import numpy as np
 
 from fairtrial.data.tokenizer import Tokenizer, word_table
 from fairtrial.data.words import gap, spelled
-from fairtrial.progress import follow, status
+from fairtrial.progress import status
 
 END = ""  # of a spelling
 ORDER = 5  # letters that a letter's probability depends on, itself included
@@ -94,7 +94,7 @@ class HiddenText:
             return np.zeros(len(texts))
         found = map(self._characters, texts) if self.kind == "character" else map(self._words, self._read(texts))
         with status("pricing unknown words by their spelling"):
-            nats = np.fromiter(follow(found, len(texts)), np.float64, len(texts))
+            nats = np.fromiter(found, np.float64, len(texts))
         for number, text in enumerate(texts):
             if not text.strip() and not self.tokenizer.inner.encode(text, add_special_tokens=False).ids:
                 nats[number] = self.speller.nll(text)  # it counts as one unknown word

@@ -24,7 +24,6 @@ from tokenizers.normalizers import Normalizer, Replace
 from tokenizers.pre_tokenizers import PreTokenizer, WhitespaceSplit
 
 from fairtrial.data.batches import Rows
-from fairtrial.progress import follow
 
 # punctuation that ends a sentence, closing quotes, a space, then the start of a sentence
 END = re.compile(r"""(?<![.!?…])(?P<sign>[.!?…]+)["'”’)\]]*\s+(?=["'“‘(\[$—-]*(?P<next>[A-Z0-9ÀÖØÞ]\w*))""")
@@ -229,8 +228,7 @@ def make_table(texts: Iterable[str], kind: str, split: Split) -> WordTable:
     blocks: list[np.ndarray] = []
     block: list[int] = []
     sizes: list[int] = []  # pieces of each text
-    texts = list(texts)
-    for text in follow(texts, len(texts)):
+    for text in texts:
         before = len(block)
         pieces.number(text, block)
         sizes.append(len(block) - before)

@@ -1,11 +1,9 @@
 """What the views ask: records and studies; a text as one network reads it; every part with its options, drawn; a query
-for keys as they are dragged; heads made by hand."""
+for keys as they are dragged."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 
 import numpy as np
@@ -14,13 +12,13 @@ from fairtrial import catalogue
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.library import Library, Model
 from fairtrial.explore.server import Plain, RequestParams
-from fairtrial.inspection import AttentionMaps, head_off, plot_part
-from fairtrial.puzzles import average, head_names, read_sequence, select
+from fairtrial.inspection import AttentionMaps, plot_part
+from fairtrial.puzzles import average, select
 from fairtrial.recipe import parse_value
 
 NEXT = 24  # most probable next tokens
 MOST_WEIGHTS = 1 << 22  # attention weights of one answer
-MOST_KEYS, MOST_WORDS = 40, 32
+MOST_KEYS = 40
 
 
 def library(library: Library, params: RequestParams) -> Plain:
@@ -42,40 +40,26 @@ def models(library: Library, params: RequestParams) -> Plain:
 
 def read(library: Library, params: RequestParams) -> Plain:
     """A text, as a record's network reads it."""
-    name, text, off = params.text("model", most=1000), params.text("text"), params.pairs("off")
+    name, text = params.text("model", most=1000), params.text("text")
     untrained = params.flag("untrained")
-    answer = one_answer(library.model(name, untrained), text, off)
+    answer = one_answer(library.model(name, untrained), text)
     return answer | {"folder": str(library.place(name)), "untrained": untrained}
 
 
-@contextmanager
-def heads_off(model: Model, off: Sequence[tuple[int, int]]) -> Iterator[None]:
-    shape = model.run.recipe.shape
-    with ExitStack() as stack:
-        for layer, head in dict.fromkeys(off):
-            if not (0 <= layer < shape.layers and 0 <= head < shape.heads):
-                raise BadInput(f"there is no layer {layer}, head {head}")
-            stack.enter_context(head_off(model.run.network, layer, head))
-        yield
-
-
-def one_answer(model: Model, text: str, off: Sequence[tuple[int, int]]) -> Plain:
-    """Maps and answer of one network; `before`: the answer with all heads, where some are off."""
+def one_answer(model: Model, text: str) -> Plain:
+    """Maps and answer of one network."""
     run = model.run
     with model.lock:
-        with heads_off(model, off):
-            maps = run.attention(text)
-            if maps.weights.size > MOST_WEIGHTS:
-                raise BadInput("the maps of this text are too large", "give a shorter text")
-            answer, notices = answer_of(model, text)
-        before = answer_of(model, text)[0] if off else None
+        maps = run.attention(text)
+        if maps.weights.size > MOST_WEIGHTS:
+            raise BadInput("the maps of this text are too large", "give a shorter text")
+        answer, notices = answer_of(model, text)
     if maps.cut:
         notices = [*notices, maps.cut]
     return {
         "task": run.recipe.task,
         "maps": packed_maps(maps),
         "answer": answer,
-        "before": before,
         "notices": list(dict.fromkeys(notices)),
     }
 
@@ -150,12 +134,3 @@ def solve(library: Library, params: RequestParams) -> Plain:
     else:
         answer = select(keys, wanted[0], precision=precision)
     return {"answer": answer.to_json(), "sentences": list(answer.describe().sentences)}
-
-
-def head(library: Library, params: RequestParams) -> Plain:
-    """A network whose head is written by hand, on a sequence that a person typed."""
-    words = params.text("words", "a b c a b", 400).split()
-    if not 2 <= len(words) <= MOST_WORDS:
-        raise BadInput(f"type 2 to {MOST_WORDS} words, separated by blanks")
-    name = params.one_of("head", head_names(), "induction")
-    return read_sequence(name, words).to_json()

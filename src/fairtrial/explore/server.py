@@ -36,7 +36,7 @@ TEXT = 4000  # letters of a text
 VIEWS = ("library", "playground", "parts", "puzzles")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 JSON = "application/json"
-QUESTIONS = ("library", "parts", "draw", "solve", "head", "models", "read")  # functions of `answers.py`
+QUESTIONS = ("library", "parts", "draw", "solve", "models", "read")  # functions of `answers.py`
 
 
 class TooSlow(FairtrialError):
@@ -127,9 +127,6 @@ class RequestParams:
             if not good or not all(type(cell) in (int, float) and abs(cell) < 1e9 for cell in row):
                 raise BadInput(f"{name} must be a table of numbers")
         return [[float(cell) for cell in row] for row in value]
-
-    def pairs(self, name: str, most: int = 512) -> list[tuple[int, int]]:
-        return [(int(one), int(two)) for one, two in self.rows(name, 2, most)]
 
     def options(self, name: str) -> dict[str, object]:
         """Plain values by name: of a part."""

@@ -7,8 +7,7 @@ from fairtrial.registry import lazy
 if TYPE_CHECKING:
     from fairtrial.inspection.attention import AttentionMaps as AttentionMaps
     from fairtrial.inspection.catalogue import plot_part as plot_part
-    from fairtrial.inspection.heads import head_off as head_off
 
-EXPORTS = {"AttentionMaps": "attention", "head_off": "heads", "plot_part": "catalogue"}
+EXPORTS = {"AttentionMaps": "attention", "plot_part": "catalogue"}
 __all__ = list(EXPORTS)
 __getattr__ = lazy(__name__, EXPORTS)

@@ -125,15 +125,6 @@ Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class ClassScore:
-    label: str
-    precision: float | None  # None: the class was never predicted
-    recall: float | None  # None: there are no such items
-    f1: float
-    items: int
-
-
-@dataclass(frozen=True)
 class Mistake:
     text: str
     place: str  # file and line
@@ -153,7 +144,7 @@ class SetErrors:
     interval: Ends | None
     macro_f1: float
     confusion: tuple[tuple[int, ...], ...]  # true class, guessed class
-    classes: tuple[ClassScore, ...]
+    labels: tuple[str, ...]
     copies: int  # items that also occur in the training set
     mistakes: tuple[Mistake, ...]  # the most confident first
 
@@ -163,9 +154,7 @@ class SetErrors:
         if self.copies:
             occur = "item also occurs" if self.copies == 1 else "items also occur"
             sentences.append(f"{self.copies:,} {occur} in the training set. Scores on duplicates measure memorization.")
-        labels = [each.label for each in self.classes]
-        scores = [(each.precision, each.recall, each.f1) for each in self.classes]
-        tables = [confusion_table("confusion", self.confusion, labels, scores), self._mistakes()]
+        tables = [confusion_table("confusion", self.confusion, self.labels), self._mistakes()]
         return Description(sentences, [table for table in tables if table.rows], test)
 
     def _mistakes(self) -> Table:
@@ -214,16 +203,6 @@ def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list
     return wrong[np.argsort(doubt, kind="stable")][:most].tolist()
 
 
-def class_scores(labels: np.ndarray, guesses: np.ndarray, names: Sequence[str]) -> tuple[ClassScore, ...]:
-    from sklearn.metrics import precision_recall_fscore_support
-
-    classes = range(len(names))
-    scores = precision_recall_fscore_support(labels, guesses, labels=classes, zero_division=np.nan)
-    precisions, recalls, f1s = ([None if np.isnan(each) else each for each in some.tolist()] for some in scores[:3])
-    every = zip(names, precisions, recalls, f1s, scores[3].tolist(), strict=True)
-    return tuple(ClassScore(name, precision, recall, f1 or 0.0, items) for name, precision, recall, f1, items in every)
-
-
 def errors(
     run: Run,
     *,
@@ -256,7 +235,7 @@ def errors_of(run: Run, test: str, names: Sequence[str], most: int) -> SetErrors
         interval=score_interval(outcomes),
         macro_f1=macro_f1(counts),
         confusion=tuple(map(tuple, counts.tolist())),
-        classes=class_scores(labels, guesses, names),
+        labels=tuple(names),
         copies=int(copied.sum()),
         mistakes=tuple(
             Mistake(

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from fairtrial.description import AttentionMap, Description, Result, Table, row
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.formatting import format_parts
-from fairtrial.inspection.attention import AttentionMaps, Network, initial_model, maps_of
-from fairtrial.model.external import ExternalModel
-from fairtrial.model.part import AttentionContext, Part
-from fairtrial.recipe import Shape, one_of
+from fairtrial.inspection.attention import AttentionMaps, initial_model, maps_of
+from fairtrial.recipe import one_of
 from fairtrial.record import Record
 from fairtrial.report.page import result_page
 from fairtrial.report.plots import draw, figure_bytes, our_look
@@ -33,31 +28,6 @@ MAX_DRAWN = 3  # texts whose maps are drawn
 NETWORKS = {"classify": "Encoder with classifier", "lm": "Decoder language model"}
 CAUTION = "Attention is where a head looked, not why the model decided."
 SCALE = "No colour is 0% of the attention, full colour 100%. Colour scales with the square root of the weight."
-
-
-class HeadOff(Part):
-    """The output of one head is zero."""
-
-    def __init__(self, shape: Shape, layer: int, head: int) -> None:
-        super().__init__(shape)
-        self.layer, self.head = layer, head
-
-    def read(self, heads: Tensor, weights: Tensor, context: AttentionContext) -> Tensor:
-        off = torch.arange(heads.shape[1], device=heads.device) == self.head
-        return heads.masked_fill(off[:, None, None], 0.0) if context.layer == self.layer else heads
-
-
-@contextmanager
-def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
-    """Without one head inside the `with` block."""
-    if isinstance(network, ExternalModel):
-        raise BadInput(f"{network.name}: its heads are its own and cannot be switched off")
-    parts, name = network.body.parts, f"head-off-{layer}-{head}"  # of its own, so that several may be off
-    parts[name] = HeadOff(network.body.shape, layer, head)
-    try:
-        yield
-    finally:
-        del parts[name]
 
 
 @dataclass(frozen=True)

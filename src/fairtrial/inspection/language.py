@@ -1,5 +1,5 @@
 """What a language model says of a text and after it. Surprisal: the negative log-likelihood of each token, given the
-tokens before it; perplexity at longer contexts; and text, token by token: temperature, top-k, top-p, in this order,
+tokens before it; perplexity at longer contexts; and text, token by token,
 from the last tokens, as many as the model was trained on.
 
 Tokens are counted as in a trial's test score. A model of running text has no context for the first token of a text, so
@@ -32,7 +32,7 @@ from fairtrial.errors import BadInput
 from fairtrial.formatting import bracket, number_text
 from fairtrial.inspection.text import EncodedText, encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
-from fairtrial.progress import report_share, status
+from fairtrial.progress import status
 from fairtrial.report.plots import draw
 from fairtrial.rng import generator_for
 from fairtrial.training.scoring import TokenSet, score_lm, scoring, token_nll
@@ -249,9 +249,7 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
             network, tokens = task.network, task.sets[test]
             try:
                 with status(f"scoring {test} with a context of {length} tokens"):
-                    scored = score_lm(
-                        network, tokens, length=length, full_context=full_context, on_progress=report_share
-                    )
+                    scored = score_lm(network, tokens, length=length, full_context=full_context)
                 found = scored.metrics
                 score = LengthScore(test, factor, length, found.perplexity, found.interval)
             except BadInput as error:
@@ -259,42 +257,18 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
             yield score
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
-    temperature: float = 1.0  # 0: always the most probable token
-    top_k: int | None = None  # only so many most probable tokens
-    top_p: float = 1.0  # only the fewest tokens with this total probability (Holtzman et al. 2019, arXiv 1904.09751)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.temperature < math.inf:
-            hint = "0 is greedy, 1 the model's own"
-            raise BadInput(f"temperature must be zero or positive, got {self.temperature}", hint)
-        if self.top_k is not None and self.top_k < 1:
-            raise BadInput(f"top-k must be at least 1, got {self.top_k}")
-        if not 0 < self.top_p <= 1:
-            raise BadInput(f"top-p must be above 0 and at most 1, got {self.top_p}")
-
-
-def token_probabilities(logits: np.ndarray, sampling: Sampling, never: Iterable[int] = ()) -> np.ndarray:
+def token_probabilities(logits: np.ndarray, temperature: float = 1.0, never: Iterable[int] = ()) -> np.ndarray:
     """Logits [entry] -> the probability of each token to be drawn [entry], float64."""
     scores = logits.astype(np.float64, copy=True)
     scores[np.fromiter(never, dtype=np.int64)] = -math.inf
     if not np.isfinite(scores.max()):
         raise BadInput("the model's logits are not finite", "it may have diverged in training")
-    if sampling.temperature == 0:
+    if temperature == 0:
         return np.eye(1, len(scores), int(scores.argmax()))[0]
     with np.errstate(over="ignore"):  # a tiny temperature is as good as zero
-        scores = (scores - scores.max()) / sampling.temperature
-    if sampling.top_k is not None:  # of equal ones the first
-        scores[np.argsort(-scores, kind="stable")[sampling.top_k :]] = -math.inf
+        scores = (scores - scores.max()) / temperature
     found = np.exp(scores)
-    found /= found.sum()
-    if sampling.top_p < 1:
-        order = np.argsort(-found, kind="stable")
-        before = np.cumsum(found[order]) - found[order]  # total of the more probable ones
-        found[order[before >= sampling.top_p]] = 0.0
-        found /= found.sum()
-    return found
+    return found / found.sum()
 
 
 def sample_token(probabilities: np.ndarray, rng: np.random.Generator) -> int:
@@ -309,7 +283,7 @@ def generate_tokens(
     ids: Sequence[int],
     *,
     tokens: int,
-    sampling: Sampling,
+    temperature: float,
     seed: int,
     sample: int = 0,
     stops: Collection[int] = (),
@@ -320,7 +294,7 @@ def generate_tokens(
     with scoring(network):
         for _ in range(tokens):
             logits = network(torch.tensor([sequence[-network.length :]]))[0, -1].numpy()
-            probabilities = token_probabilities(logits, sampling, never)
+            probabilities = token_probabilities(logits, temperature, never)
             sequence.append(sample_token(probabilities, rng))
             yield sequence[-1]
             if sequence[-1] in stops:
@@ -384,8 +358,10 @@ class Generation(Result):
         return [asdict(sample) for sample in self.samples]
 
 
-def generate(run: Run, prompt: str, *, tokens: int, sampling: Sampling, samples: int, seed: int) -> Generation:
+def generate(run: Run, prompt: str, *, tokens: int, temperature: float, samples: int, seed: int) -> Generation:
     """Continue a prompt with a trained language model."""
+    if not 0 <= temperature < math.inf:
+        raise BadInput(f"temperature must be zero or positive, got {temperature}", "0 is greedy, 1 the model's own")
     network, tokenizer = cast(LanguageModel, run.network), run.tokenizer
     ids, encoded = encode_prompt(tokenizer, prompt)
     stops = set() if tokenizer.stop is None else {tokenizer.stop}
@@ -393,7 +369,7 @@ def generate(run: Run, prompt: str, *, tokens: int, sampling: Sampling, samples:
     found = []
     for sample in range(samples):
         drawn = generate_tokens(
-            network, ids, tokens=tokens, sampling=sampling, seed=seed, sample=sample, stops=stops, never=never
+            network, ids, tokens=tokens, temperature=temperature, seed=seed, sample=sample, stops=stops, never=never
         )
         new = list(drawn)
         text = prompt + spell(tokenizer, ids, [token for token in new if token not in stops], prompt)
@@ -426,7 +402,7 @@ def next_tokens(run: Run, prompt: str, most: int | None = None) -> list[tuple[st
     ids, _ = encode_prompt(run.tokenizer, prompt)
     with scoring(network):
         logits = network(torch.tensor([ids[-run.recipe.shape.length :]]))[0, -1].numpy()
-    chances = token_probabilities(logits, Sampling(), never)
+    chances = token_probabilities(logits, never=never)
     order = [int(token) for token in np.argsort(-chances, kind="stable")[: None if most is None else most + len(never)]]
     order = [token for token in order if token not in never][:most]
     return list(zip(run.tokenizer.words(order), chances[order].tolist(), strict=True))

@@ -11,20 +11,13 @@ from fairtrial.registry import lazy
 
 if TYPE_CHECKING:
     from fairtrial.description import Result
-    from fairtrial.puzzles.heads import head as head
-    from fairtrial.puzzles.heads import head_names as head_names
-    from fairtrial.puzzles.heads import read_sequence as read_sequence
     from fairtrial.puzzles.solve import Answer as Answer
     from fairtrial.puzzles.solve import average as average
     from fairtrial.puzzles.solve import select as select
 
-EXPORTS = {
-    **dict.fromkeys(("Answer", "average", "select"), "solve"),
-    **dict.fromkeys(("head", "head_names", "read_sequence"), "heads"),
-}
+EXPORTS = dict.fromkeys(("Answer", "average", "select"), "solve")
 __all__ = ["puzzle", *EXPORTS]
 __getattr__ = lazy(__name__, EXPORTS)
-KINDS = ("select", "average", "head")
 
 
 def puzzle(
@@ -40,12 +33,9 @@ def puzzle(
 ) -> Result:
     """Make attention do what you ask, by construction; or learn why no query can.
 
-    select KEY, average KEY...: find the query. head NAME: a network whose head is written by hand
-    (previous token, induction).
-
     Args:
-        ask (ASK): select, average or head.
-        words (WORD...): Keys, each by its number from 0; or a head's name.
+        ask (ASK): select (one key) or average (several).
+        words (KEY...): Keys, each by its number from 0.
         keys (FILE.csv): Keys, one per line. Default: random keys.
         count (NUMBER): Number of random keys.
         width (NUMBER): Numbers in each random key.
@@ -55,11 +45,7 @@ def puzzle(
     """
     from fairtrial.recipe import one_of
 
-    one_of("ASK", ask, KINDS)
-    if ask == "head":
-        from fairtrial.puzzles.heads import head
-
-        return head(" ".join(words), seed=seed)
+    one_of("ASK", ask, ("select", "average"))
     from fairtrial.puzzles.solve import average, random_keys, read_table, select
 
     if count < 1 or width < 1:

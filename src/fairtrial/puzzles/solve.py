@@ -312,7 +312,8 @@ def solve(ask: str, keys: Array, places: list[int], scale: bool, precision: floa
     target = np.zeros(len(keys))
     target[places] = 1 / len(places)
     frame, chosen = Frame.of(keys, scale), np.flatnonzero(target)
-    exposure, proof = expose(frame.points, chosen), {}
+    exposure = expose(frame.points, chosen)
+    proof: dict[str, Any]
     if exposure.found:
         face, base, nearest = chosen, np.zeros(frame.points.shape[1]), target
         length = float(np.linalg.norm(exposure.direction)) or 1.0

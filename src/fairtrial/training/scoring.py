@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fairtrial.data.batches import Batch, masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
-from fairtrial.progress import follow, status
+from fairtrial.progress import status
 from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1, score_interval
 from fairtrial.stored import Metrics
 from fairtrial.training.device import computing, device_of
@@ -62,7 +62,7 @@ def log_probabilities(network: Classifier, rows: Sequence[np.ndarray], pad: int)
     answers = np.empty((len(rows), 0))
     device = device_of(network)
     with scoring(network):
-        for begin in follow(range(0, len(rows), ROWS), -(-len(rows) // ROWS)):
+        for begin in range(0, len(rows), ROWS):
             chosen = order[begin : begin + ROWS]
             ids, lengths = padded([rows[item] for item in chosen], pad)
             logits = network(torch.from_numpy(ids).to(device), torch.from_numpy(lengths))
@@ -248,7 +248,7 @@ def score_windows(
     if exact is not None:
         nats.append(exact[np.repeat(tokens.sizes <= length, tokens.sizes)])
         apart = [window for window in apart if tokens.sizes[window.sequence] > length]
-    nats += window_nats(network, tokens, follow(apart, len(apart)))
+    nats += window_nats(network, tokens, apart)
     loss = float(np.concatenate(nats).mean())  # of one length: the mean of their means
     return Score(Metrics(window_perplexity=math.exp(min(700.0, loss)), window_nll=loss), (-loss,))
 
@@ -282,7 +282,7 @@ def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = Non
     order = sorted(evenly(len(masked.hidden), most), key=lambda index: len(masked.hidden[index][0]))
     nats, counts = np.zeros(masked.documents), np.zeros(masked.documents, np.int64)
     with scoring(network):
-        for begin in follow(range(0, len(order), ROWS), -(-len(order) // ROWS)):
+        for begin in range(0, len(order), ROWS):
             rows = order[begin : begin + ROWS]
             batch = masked_batch([masked.hidden[index] for index in rows], 0)
             found = network.nll(*as_tensors(batch, device_of(network))).cpu()

@@ -80,12 +80,6 @@ export function choice(name, values, chosen, onChange) {
 export const scrolling = (label, node) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, node);
 
 // On a phone a row is a card, and each cell says what it is.
-export const row = (cells, heads) => el("tr", {}, cells.map((cell, at) => el("td", { "data-name": at ? heads[at] : null }, cell ?? "")));
-
-export function table(heads, rows, { label = "table", ...more } = {}) {
-  const head = el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)));
-  return scrolling(label, el("table", { class: more.class || "" }, el("thead", {}, head), el("tbody", {}, rows.map((cells) => row(cells, heads)))));
-}
 
 export function chip(kind, text) {
   return el("span", { class: `chip ${String(kind).replace(/[^a-z_]/g, "")}` }, text ?? String(kind).replaceAll("_", " "));

@@ -22,7 +22,7 @@ export function unpack(packed) {
 const shown = (word) => (word.trim() ? word : "␣");
 
 // One large map, to be read with mouse, finger or arrow keys. `say` is told what a cell holds.
-export function largeMap(maps, layer, head, value, say, label) {
+function largeMap(maps, layer, head, value, say, label) {
   const size = maps.size;
   const margin = Math.min(120, 14 + 7.6 * Math.max(...maps.words.map((word) => Math.min(14, word.length))));
   const cell = Math.max(8, Math.min(26, 460 / size));
@@ -45,8 +45,8 @@ export function largeMap(maps, layer, head, value, say, label) {
   return drawn;
 }
 
-// Everything about one answer's maps. `chosen`: [layer, head]; `off`: a set of "layer.head".
-export function attention(maps, { chosen, off, onChoose, onOff }) {
+// Everything about one answer's maps. `chosen`: [layer, head].
+export function attention(maps, { chosen, onChoose }) {
   let [layer, head] = chosen;
   layer = Math.min(layer, maps.layers - 1);
   head = Math.min(head, maps.heads - 1);
@@ -101,8 +101,7 @@ export function attention(maps, { chosen, off, onChoose, onOff }) {
       const canvas = el("canvas", { "aria-hidden": "true" });
       heat(canvas, maps.size, maps.size, (query, key) => maps.weight(at, from, query, key));
       const button = el("button", { type: "button", class: "map", "data-head": id, "aria-pressed": String(at === layer && from === head), "aria-label": `Show layer ${at}, head ${from}`, onclick: () => choose(at, from) }, canvas);
-      const box = onOff ? el("label", {}, `${at}.${from}`, el("span", {}, el("input", { type: "checkbox", checked: !off.has(id), "aria-label": `Layer ${at}, head ${from} is on`, onchange: (event) => onOff(id, !event.target.checked) }), " on")) : el("span", { class: "effect" }, `${at}.${from}`);
-      cells.push(el("div", { class: off?.has(id) ? "off" : "" }, button, box));
+      cells.push(el("div", {}, button, el("span", { class: "effect" }, id)));
     }
     grid.replaceChildren(...cells);
   }

@@ -28,30 +28,25 @@ function picker(side, models, onChange) {
 }
 
 // How surprising each token is: the deeper its shade, the less expected.
-function surprisal(answer, before, most) {
+function surprisal(answer, most) {
   const tint = colour("tint");
   const told = el("p", { role: "status", class: "small" }, answer.counting ? `Point at a token. ${answer.counting[0].toUpperCase()}${answer.counting.slice(1)}.` : "");
   const strip = el("div", { class: "strip surprisal", role: "group", "aria-label": "Surprisal of each token" }, answer.tokens.map((token, at) => {
     const button = el("button", { type: "button", class: token.unknown ? "unknown" : "" }, token.written.trim() || token.word);
     if (token.nll != null) button.style.backgroundColor = `rgba(${tint}, ${Math.min(0.62, token.nll / 16)})`;
     const tell = () => {
-      const was = before?.tokens?.[at]?.nll;
       told.textContent = token.nll == null ? `“${token.word}” has no context and is not counted.`
-        : `“${token.word}”: ${digits(token.nll)} nats, probability ${percent(Math.exp(-token.nll), 2)}${was != null ? `; with all heads ${digits(was)} nats` : ""}`;
+        : `“${token.word}”: ${digits(token.nll)} nats, probability ${percent(Math.exp(-token.nll), 2)}`;
     };
     for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, tell);
     return button;
   }));
   const next = answer.next.slice(0, 12).map((row) => [row.word, row.probability, percent(row.probability)]);
-  const was = before?.perplexity != null ? ` (with all heads ${digits(before.perplexity)})` : "";
-  return el("div", {}, el("h3", {}, "Surprisal"), strip, told, el("p", { class: "perplexity" }, `Perplexity ${digits(answer.perplexity)}${was}.`), el("h3", {}, "Next word"), bars(next, most));
+  return el("div", {}, el("h3", {}, "Surprisal"), strip, told, el("p", { class: "perplexity" }, `Perplexity ${digits(answer.perplexity)}.`), el("h3", {}, "Next word"), bars(next, most));
 }
 
-function classes(answer, before) {
-  const rows = answer.labels.map((label, at) => {
-    const was = before ? `, all heads ${percent(before.shares[at])}` : "";
-    return [label, answer.shares[at], `${percent(answer.shares[at])}${was}`];
-  });
+function classes(answer) {
+  const rows = answer.labels.map((label, at) => [label, answer.shares[at], percent(answer.shares[at])]);
   return el("div", {}, el("h3", {}, "Classes"), bars(rows));
 }
 
@@ -79,13 +74,13 @@ export async function show(main) {
     if (!pickers[side].select.value) return;
     const place = el("section", { class: "card", "data-side": side, "aria-label": `Model ${side.toUpperCase()}` }, el("h2", {}, pickers[side].select.value.replaceAll("/", "/\u200b") + (pickers[side].untrained.checked ? ", untrained" : "")), el("div", { class: "answer" }, "Reading …"));
     side === "a" ? panes.prepend(place) : panes.append(place);
-    shown[side] = { place, off: new Set(state.list(`off_${side}`)) };
+    shown[side] = { place };
     read(side);
   }
 
   async function read(side) {
     const mine = shown[side];
-    const asked = { model: pickers[side].select.value, untrained: pickers[side].untrained.checked, text: text.value, off: [...mine.off].map((id) => id.split(".").map(Number)) };
+    const asked = { model: pickers[side].select.value, untrained: pickers[side].untrained.checked, text: text.value };
     try {
       const told = await ask("read", asked, `read-${side}`);
       if (!told || shown[side] !== mine) return;
@@ -108,18 +103,12 @@ export async function show(main) {
     const mine = shown[side];
     const { told } = mine;
     mine.maps = attention(mine.unpacked, {
-      chosen: state.get("head", "0.0").split(".").map(Number), off: mine.off,
+      chosen: state.get("head", "0.0").split(".").map(Number),
       onChoose: (layer, head) => state.set({ head: `${layer}.${head}` }),
-      onOff: (id, off) => {
-        off ? mine.off.add(id) : mine.off.delete(id);
-        state.set({ [`off_${side}`]: [...mine.off].join(",") });
-        read(side);
-      },
     });
-    const answer = !told.answer || !Object.keys(told.answer).length ? null : told.task === "lm" ? surprisal(told.answer, told.before, likeliest()) : classes(told.answer, told.before);
+    const answer = !told.answer || !Object.keys(told.answer).length ? null : told.task === "lm" ? surprisal(told.answer, likeliest()) : classes(told.answer);
     const notes = told.notices.map((note) => el("p", { class: "note" }, note));
-    const off = mine.off.size ? el("p", { class: "note" }, `Off: ${[...mine.off].join(", ")}. `, el("button", { type: "button", onclick: () => { mine.off.clear(); state.set({ [`off_${side}`]: "" }); read(side); } }, "All heads on")) : null;
-    renew(mine.place.querySelector(".answer"), ...[...notes, off, el("h3", {}, "Attention"), mine.maps.node, answer].filter(Boolean));
+    renew(mine.place.querySelector(".answer"), ...[...notes, el("h3", {}, "Attention"), mine.maps.node, answer].filter(Boolean));
   }
 
   text.addEventListener("input", () => {

@@ -1,8 +1,7 @@
 // Attention by construction: drag keys in the plane, say what attention should return, and see why it can or cannot.
 
 import { ask } from "./api.js";
-import { bars, chip, choice, colour, digits, el, percent, problem, py, slider, svg, table, tools } from "./draw.js";
-import { largeMap } from "./maps.js";
+import { bars, chip, choice, colour, digits, el, percent, problem, py, slider, svg, tools } from "./draw.js";
 import * as state from "./state.js";
 
 const START = "0,1;0.95,0.3;0.6,-0.8;-0.6,-0.8;-0.95,0.3;0.1,0.05";
@@ -182,40 +181,11 @@ function plane(main) {
   };
 }
 
-function byHand(main) {
-  const words = el("input", { value: state.get("words", "the cat saw the dog and the cat"), size: 40, "aria-label": "Sequence" });
-  let name = state.get("head", "induction");
-  const shown = el("div");
-  async function draw() {
-    state.set({ words: words.value, head: name });
-    try {
-      const told = await ask("head", { words: words.value, head: name }, "head");
-      if (!told) return;
-      const readout = el("p", { role: "status", class: "small" }, "Point at a cell: whom a word reads.");
-      const maps = told.maps.map((layer, at) => {
-        const say = (_layer, _head, query, key) => { readout.textContent = `Layer ${at}: “${told.words[query]}” (${query}) reads “${told.words[key]}” (${key}): ${key > query ? "hidden" : percent(layer[query][key])}`; };
-        const value = (_layer, _head, query, key) => (key > query ? null : layer[query][key]);
-        return el("figure", {}, el("figcaption", {}, `Layer ${at}: queries go down, keys across`), largeMap({ words: told.words, size: told.words.length }, 0, 0, value, say, `layer ${at}`));
-      });
-      shown.replaceChildren(el("p", {}, told.story), readout, el("div", { class: "three" }, maps,
-        table(["word", "looks at", "says next"], told.words.map((word, at) => [word, `${told.words[told.right[at]]} (${told.right[at]})`, told.predicted[at]]), { label: "What the head does" })));
-    } catch (error) {
-      shown.replaceChildren(problem(error));
-    }
-  }
-  words.addEventListener("input", draw);
-  main.append(el("h2", {}, "Heads by hand"), el("p", {}, "Networks whose weights were written, not trained: type a sequence and see what the head does."),
-    el("div", { class: "bar" }, choice("Head", ["previous token", "induction"], name, (value) => { name = value; draw(); }), el("label", { class: "field" }, el("span", {}, "Words, separated by blanks"), words)), shown);
-  draw();
-  return draw;
-}
-
 export async function show(main) {
   main.append(el("h1", {}, "Puzzles"));
   const first = plane(main);
   main.append(tools({ name: "puzzle", ...first }));
-  const rest = byHand(main);
-  const redraw = () => { first.draw(); rest(); };
+  const redraw = () => first.draw();
   window.addEventListener("themed", redraw);
   return () => window.removeEventListener("themed", redraw);
 }
