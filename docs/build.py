@@ -41,7 +41,7 @@ RESULTS = {
 }
 GIVEN = (
     *("Run", "Study", "Outcomes", "Audit", "Verdict", "TaskVerdict", "Comparison", "Interval", "Metric", "Score"),
-    *("Speedup", "Speedups", "VerdictKind", "Question", "Gate", "ProposalState", "SelfTest"),
+    *("Speedup", "Speedups", "VerdictKind", "Question", "Gate", "ProposalState", "SelfTest", "SanityCheck"),
 )
 ARGUMENTS = r"(?m)^Args:\n((?:    .*\n?)+)"  # of a docstring
 HEAD = """# API reference

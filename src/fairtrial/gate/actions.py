@@ -554,8 +554,8 @@ def failures_of(target: str) -> str:
     function = getattr(run_file("fairtrial_candidate", Path(file), readable(Path(file))), name, None)
     if function is None:
         raise BadInput(f"{file} has no function {name!r}", "give FILE.py:FUNCTION")
-    how: dict[str, str] = {"model" if builds(function) else "scorer": target}
-    return red_findings(ft.audit(quiet=True, **how).findings)
+    audited = ft.audit(model=target, quiet=True) if builds(function) else ft.audit(scorer=target, quiet=True)
+    return red_findings(audited.findings)
 
 
 def red_findings(findings: Sequence[Finding]) -> str:
