@@ -342,6 +342,14 @@ OUTPUTS: dict[str, Any] = {
         {"needs": (NEEDED,), "sentence": str},
     ],
     "audit": "finding:Passport",
+    "grade": {
+        "submission": str,
+        "points": float,
+        "verified": str,
+        "copies": str,
+        "problem": str,
+        "*": object,
+    },
     "verify": ({**CHECKED, "trials?": (CHECKED,)},),
     **dict.fromkeys(("gate show", "gate new", "gate add", "gate run", "gate confirm", "gate final"), GATE),
     "gate self-test": "gate.state:SelfTest",
@@ -383,7 +391,7 @@ OUTPUTS: dict[str, Any] = {
     "data baseline": "stored:TaskBaselines",
     "data clean": "data.cleaning:Cleaned",
 }
-LINE_BY_LINE = {"train", "finetune", "study", "demo", "show", "data audit", "data baseline"}
+LINE_BY_LINE = {"train", "finetune", "study", "demo", "grade", "show", "data audit", "data baseline"}
 LINE_BY_LINE |= {f"inspect {name}" for name in ("length", "predict", "surprisal", "generate")}
 JSON_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", None: "null", NoneType: "null"}
 

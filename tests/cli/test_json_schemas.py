@@ -24,6 +24,7 @@ FAST: dict[str, list[str]] = {
     "verdict": ["runs.csv", "items.csv", "runs.csv --out page.html", "runs.csv --threshold 3.4"],
     "power": ["", "--detect 2", "--spread 0.7"],
     "audit": ["none"],
+    "grade": ["submissions --baseline submissions/a.csv --out graded"],
     "gate new": ["fresh.jsonl --metric loss"],
     "gate add": [" ".join(["ideas.jsonl", *LEDGER])],
     "gate show": ["ideas.jsonl", "new.jsonl", "kept.jsonl"],
@@ -86,6 +87,10 @@ def places(
     monkeypatch.chdir(tmp_path)
     rows = [f"{name},{seed},{3.3 - 0.1 * at + seed / 99}" for at, name in enumerate(("a", "b")) for seed in range(5)]
     Path("runs.csv").write_text("\n".join(["variant,seed,val_loss", *rows]))
+    Path("submissions").mkdir()
+    for name in ("a", "b", "broken"):
+        runs = [f"{seed},{0.8 + seed / 99 + (name == 'b') / 10}" for seed in range(5)] * (name != "broken")
+        Path(f"submissions/{name}.csv").write_text("\n".join(["seed,accuracy", *runs]))
     items = [f"{name},{seed},{item},{item % 2}" for name in "ab" for seed in range(5) for item in range(12)]
     Path("items.csv").write_text("\n".join(["variant,seed,item,value", *items]))
     ft.gate_new("new.jsonl", "val_loss")
