@@ -190,9 +190,8 @@ def study_values(folder: Path) -> dict[str, Any]:
         elif path.suffix == ".json" and path.name != "trial.json":
             numbers |= flatten(json.loads(path.read_text()), name.replace("/", "|"))
     files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    files = sorted(file for file in files if file != "ledger.json")  # of version 0.2
     numbers = {path.replace("plan.json/summary/", "plan.json/"): value for path, value in numbers.items()}
-    return {"numbers": numbers, "tensors": hashes, "files": files}
+    return {"numbers": numbers, "tensors": hashes, "files": sorted(files)}
 
 
 # making

@@ -20,7 +20,8 @@ GONE = re.compile(
     r"|.*more_seeds_for_observed)"
     r"|(json/\d|contamination\.json/[^/]+)/findings/D6[fs] "
     r"|plan\.json/(items|ground)/"  # the verdict and the data audit tell them
-    r"|ledger\.json/|maps\.json|text-\d"  # `look` draws maps, one figure for each text
+    r"|ledger\.json|plan\.json/calibration/[^/]+/[^/]+/ledger/"  # `inspect params` tells them
+    r"|maps\.json|text-\d"  # `look` draws maps, one figure for each text
     r"|(plan|plan\.json)/comparisons/|verdict\.json/tasks/[^/]+/(comparisons|exploratory|against_baselines|best_of)"
     r"|verdict\.json/.*/(low|high)$|.*/(df|second_opinion.*)$"  # families are judged in another way since 0.3
     r"|.*findings/T1 [^/]*/value$|passports\|.*/value$|trials/.*/passport\.json$"  # on one's own text since 0.3

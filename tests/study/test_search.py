@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,20 @@ def test_a_grid_is_every_combination() -> None:
     assert {(each["training.batch"], each["training.learning_rate"]) for each in tries} == {
         (batch, rate) for batch in (4, 8) for rate in (0.1, 0.2, 0.3)
     }
+
+
+def test_random_tries_are_different_inside_their_range_and_repeat() -> None:
+    search = Search(
+        fields={"training.learning_rate": {"from": 1e-4, "to": 1e-2}, "shape.layers": [1, 2]}, random=12, seeds=(7,)
+    )
+    tries = tries_of(search)
+    assert len(tries) == 12 == len({json.dumps(each) for each in tries})
+    rates = [each["training.learning_rate"] for each in tries]
+    assert all(1e-4 <= rate <= 1e-2 for rate in rates)
+    assert sum(rate < 1e-3 for rate in rates) in range(2, 11)  # drawn on a log scale
+    assert tries == tries_of(search)
+    assert tries != tries_of(Search(fields=search.fields, random=12, seeds=(8,)))
+    assert len(tries_of(Search(fields={"shape.layers": [1, 2]}, random=12))) == 2
 
 
 def test_a_search_chooses_on_validation_and_reads_no_test_set(

@@ -42,6 +42,7 @@ accept_failed_audit = true
 [search]
 "training.learning_rate" = [1e-3, 3e-4]
 "shape.dropout" = [0.0, 0.1]
+random = 3
 """
 
 
@@ -97,11 +98,14 @@ def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder
         ({"variants": {"a": {}, "b": {"seeds_from": 3}}}, "repeats seeds of the study"),
         ({"least_difference": {"accuracy": -1}}, "must be a number above 0"),
         ({"search": {"training.batch": []}}, "no values to try"),
-        ({"search": {"seeds": 3}}, "needs fields, or tune = true"),
-        ({"search": {"training.batch": [1, 2], "tune": True}}, "needs fields, or tune = true"),
+        ({"search": {"random": 3}}, "names no field"),
         ({"search": {"training.batch": {"from": 1, "to": 9}}}, "no values to try"),
-        ({"search": {"data.test": [0.1, 0.2]}}, "changes what is scored"),
-        ({"search": {"tokens.size": [500, 1000]}, "tasks": ["lm"]}, "changes what is scored"),
+        ({"search": {"training.batch": {"from": "a", "to": "b"}, "random": 2}}, "no values to try"),
+        ({"search": {"training.batch": {"from": 9, "to": 1}, "random": 2}}, "no values to try"),
+        ({"search": {"training.batch": {"from": 1, "to": 9, "scale": "logarithmic"}, "random": 2}}, "no values to try"),
+        ({"search": {"training.clip": {"from": 0, "to": 1, "scale": "log"}, "random": 2}}, "no values to try"),
+        ({"search": {"data.test": [0.1, 0.2]}}, "decides what is read"),
+        ({"search": {"tokens.size": [500, 1000]}, "tasks": ["lm"]}, "what a token is"),
         ({"search": {"training.batch": [2, 4], "seeds": 1}}, "some of them are the study's own"),
         ({"recipe": "defualt"}, "did you mean 'default'"),
     ],

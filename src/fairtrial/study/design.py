@@ -44,7 +44,8 @@ class Search:
     """Fields to choose on validation, for each variant alike."""
 
     tune: bool = False  # the learning rate, on a grid that is extended; no fields then
-    fields: Mapping[str, list[object]] = field(default_factory=dict)  # the values to try
+    fields: Settings = field(default_factory=dict)  # a list of values, or {from, to, scale} for random tries
+    random: int | None = None  # so many tries at random; None: the whole grid
     seeds: tuple[int, ...] = (1000,)  # not those of the study
 
 

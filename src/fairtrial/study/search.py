@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
+import numpy as np
+
 from fairtrial.engines import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.events import SearchStarted
@@ -20,6 +22,7 @@ from fairtrial.recipe import with_changes
 from fairtrial.results.records import trained_seconds
 from fairtrial.results.sentences import listed
 from fairtrial.results.values import TaskSearch, TaskVerdict, VariantSearch
+from fairtrial.rng import generator_for
 from fairtrial.stored import FailedTrial, Settings, StoredSearch
 from fairtrial.study.design import METRIC, Search, Variant
 from fairtrial.study.folder import FAILED_TRIES
@@ -38,8 +41,28 @@ TUNING_COST = (len(FACTORS) * SHORT + FINALISTS) * 1.1  # in trainings, with a r
 
 
 def tries_of(search: Search) -> Tries:
-    """Every combination of the values to try, the same for every variant."""
-    return [dict(zip(search.fields, values, strict=True)) for values in itertools.product(*search.fields.values())]
+    """The settings to try, the same for every variant."""
+    if search.random is None:
+        values = [list(space) for space in search.fields.values() if isinstance(space, Sequence)]
+        return [dict(zip(search.fields, chosen, strict=True)) for chosen in itertools.product(*values)]
+    rng = generator_for(search.seeds[0], "search")
+    tries: Tries = []
+    for _ in range(50 * search.random):  # a small space may not hold so many different ones
+        drawn = {name: draw(space, rng) for name, space in search.fields.items()}
+        if drawn not in tries and len(tries) < search.random:
+            tries.append(drawn)
+    return tries
+
+
+def draw(space: object, rng: np.random.Generator) -> object:
+    """One of a list, or a number between two; what starts above 0 is drawn on a log scale unless told otherwise."""
+    if isinstance(space, Sequence):
+        return space[int(rng.integers(len(space)))]
+    assert isinstance(space, Mapping)
+    low, high = space["from"], space["to"]
+    on_logs = space.get("scale", "log" if low > 0 else "linear") == "log"
+    value = math.exp(rng.uniform(math.log(low), math.log(high))) if on_logs else rng.uniform(low, high)
+    return round(value) if type(low) is int and type(high) is int else float(f"{value:.4g}")
 
 
 def searched(plan: Plan, task: str) -> list[Variant]:

@@ -354,20 +354,28 @@ def search_from(table: Table, tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
-    check_known(table, (*fields, "tune", "seeds", "untuned"), "[search]")  # the last is of version 0.2
-    values: dict[str, list[object]] = {}
+    others = {key: 0 for key in table if key not in fields and key != "untuned"}  # the last is of version 0.2
+    check_known(others, ("tune", "random", "seeds"), "[search]")
     tune = typed(table, "tune", bool, False)
-    if tune == bool(fields):
-        hint = 'tune = true, or "training.learning_rate" = [1e-3, 3e-4]'
-        raise BadInput("[search] needs fields, or tune = true: one of them", hint)
+    random = table.get("random")
+    if random is not None and (type(random) is not int or random < 1):
+        raise BadInput(f"search.random = {random!r} must be a number of tries")
     for name, value in fields.items():
-        if not isinstance(value, list) or not value:
-            raise BadInput(f"search: {name} = {value!r} has no values to try", "give a list of values")
-        if name.startswith("data.") or (name.startswith("tokens.") and "lm" in tasks):
-            raise BadInput(f"search: {name} changes what is scored, so nothing would be comparable")
-        values[name] = value
+        if not (isinstance(value, list) and value) and not (random and is_range(value)):
+            hint = 'give a list of values, or {from = 1e-4, to = 1e-2, scale = "log"} together with random = 8'
+            raise BadInput(f"search: {name} = {value!r} has no values to try", hint)
+        if name.startswith("data."):
+            hint = "a search chooses how to train; set it for all, under [set]"
+            raise BadInput(f"search: {name} decides what is read, so nothing would be comparable", hint)
+        if name.startswith("tokens.") and "lm" in tasks:
+            hint = "make variants of it: where no word is unknown they are compared by bits per byte"
+            raise BadInput(f"search: {name} changes what a token is, and with it perplexity", hint)
+    if tune and (fields or random):
+        raise BadInput("search.tune tries learning rates of its own", "leave out the fields and random, or tune")
+    if not fields and not tune:
+        raise BadInput("[search] names no field", 'tune = true, or "training.learning_rate" = [1e-3, 3e-4]')
     seeds = seeds_from(table.get("seeds", [1000]), "search.seeds")
-    return Search(tune=tune, fields=values, seeds=seeds)
+    return Search(tune=tune, fields=fields, random=random, seeds=seeds)
 
 
 def with_tuning(study: Study, tune: bool | None, budget: bool) -> Study:
@@ -380,6 +388,14 @@ def with_tuning(study: Study, tune: bool | None, budget: bool) -> Study:
     if study.search is not None or (tune is None and (given or not budget)):
         return study
     return replace(study, search=Search(tune=True)).checked()
+
+
+def is_range(value: object) -> bool:
+    if not isinstance(value, dict) or not {"from", "to"} <= value.keys() <= {"from", "to", "scale"}:
+        return False
+    low, high, scale = value["from"], value["to"], value.get("scale", "log")
+    numbers = isinstance(low, int | float) and isinstance(high, int | float)
+    return numbers and low < high and scale in ("log", "linear") and (low > 0 or value.get("scale") != "log")
 
 
 def typed(table: Mapping[str, object], name: str, kind: type[T], default: T) -> T:
@@ -432,6 +448,7 @@ def write_study(study: Study) -> str:
         own = {
             "tune": study.search.tune or None,
             **study.search.fields,
+            "random": study.search.random,
             "seeds": list(study.search.seeds),
         }
         lines += ["", "[search]  # on validation only", *_lines(own)]
