@@ -22,7 +22,7 @@ GONE = re.compile(
     r"|plan\.json/(items|ground)/"  # the verdict and the data audit tell them
     r"|ledger\.json|plan\.json/calibration/[^/]+/[^/]+/ledger/"  # `inspect params` tells them
     r"|maps\.json|text-\d"  # `look` draws maps, one figure for each text
-    r"|(plan|plan\.json)/comparisons/|verdict\.json/tasks/[^/]+/(comparisons|exploratory|against_baselines|best_of)"
+    r"|(plan|plan\.json)/(comparisons/|vocabularies_differ)|verdict\.json/tasks/[^/]+/(comparisons|exploratory|against_baselines|best_of)"
     r"|verdict\.json/.*/(low|high)$|.*/(df|second_opinion.*)$"  # families are judged in another way since 0.3
     r"|.*findings/T1 [^/]*/value$|passports\|.*/value$|trials/.*/passport\.json$"  # on one's own text since 0.3
     r"|.*findings/(M5|M6|M7s|M12d?) |json/\d+/findings/(M3|M7|F1|L1|C1|C1p) [^/]*/value$"  # of random batches
