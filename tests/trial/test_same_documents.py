@@ -66,7 +66,6 @@ CASES = {
     "novel, byte pairs": ("lm", "text", ("tokens.kind=bpe", "tokens.size=300")),
     "lines, whitespace": ("lm", "lines", ()),
     "novel, a record's vocabulary": ("lm", "text", ("tokens.fit={record}",)),
-    "novel, a record's weights": ("lm", "text", ("encoder.source={record}",)),
     "sotu, mlm": ("mlm", "sotu", ("data.train_share=0.05", "tokens.kind=whitespace")),
 }
 
