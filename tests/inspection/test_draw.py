@@ -74,22 +74,6 @@ def test_the_picture_of_sinusoidal_shows_its_waves() -> None:
     assert [row[1] for row in table] == pytest.approx([math.cos(position) for position in range(5)], abs=1e-6)
 
 
-def test_the_picture_of_a_merge_shows_the_order_of_heads() -> None:
-    assert values("concat", heads=3) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    assert values("shift", heads=3) == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
-    shuffled = [panel.values for panel in plot_part("shuffle", heads=8)[0].panels]
-    assert all(sorted(rows) == sorted(values("concat", heads=8)) for rows in shuffled)
-    assert len(shuffled) == 2  # each layer has an order of its own
-
-
-def test_the_picture_of_a_pool_shows_what_a_sentence_is_made_of() -> None:
-    assert values("pool-first", length=8, causal=False) == [[1, 0, 0, 0, 0, 0, 0, 0]]
-    assert values("pool-mean", length=8, causal=False)[0] == pytest.approx([1 / 6] * 6 + [0, 0])
-    greatest = values("pool-max", length=8, causal=False)[0]
-    assert greatest[6:] == [0, 0]
-    assert sum(value or 0 for value in greatest) == pytest.approx(1)
-
-
 def test_the_picture_of_a_score_is_an_attention_map_relative_to_each_rows_greatest() -> None:
     pictures = plot_part("disentangled", length=6)
     for panel in pictures[-1].panels:

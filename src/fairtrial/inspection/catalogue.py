@@ -21,7 +21,6 @@ from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import HOOKS, AttentionContext, Part, parts
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.report.plots import Panel, Picture, draw_pictures
-from fairtrial.rng import seed_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +33,8 @@ CHANGES = {  # of hooks that show in attention
     "project": "queries, keys or values are changed",
     "read": "what heads have summed is changed",
     "residual": "the residual stream is changed",
+    "merge": "the heads are merged in another way",
+    "pool": "the sentence vector is made in another way",
     "prefix": "vectors are put before the sentence",
     "weigh": "weights are not a softmax of the scores",
     "key_heads": "heads share keys and values",
@@ -58,9 +59,6 @@ HOW = {  # to read the plot of a hook
     " depends on the difference between the angles of its query and its key.",
     "bias": "Row q, column k: what is added to the score of query q for key k. The greater, the more attention.",
     "allow": "Row q, column k: whether query q may see key k at all.",
-    "merge": "Row s, column h: how much head h contributes to slot s of the joined vector. A diagonal is plain"
-    " concatenation.",
-    "pool": "Column p: how much the token at position p contributes to the vector of the sentence.",
 }
 PAPER = re.compile(r"https?://[^\s,;)]+")
 HEAD_DIM, LAYERS = 8, 2  # of plots: enough to see a pattern
@@ -244,32 +242,6 @@ def plot_allow(part: Part, context: AttentionContext) -> Picture:
     return Picture("what is visible", "query", "key", (panel("", allowed, future(context)),), yes_or_no=True)
 
 
-def plot_merge(part: Part, context: AttentionContext) -> Picture:
-    """How much each head contributes to each slot of the merged vector: the size of the gradient."""
-    panels = []
-    for layer in range(part.shape.layers):
-        heads = noise(1, part.shape.heads, len(context.queries), HEAD_DIM).requires_grad_()
-        joined = part.merge(heads, AttentionContext(layer, context.causal, context.queries, context.keys)).unflatten(
-            -1, (-1, HEAD_DIM)
-        )
-        gradients = [
-            torch.autograd.grad(joined[:, :, slot].sum(), heads, retain_graph=True)[0].abs().mean((0, 2, 3))
-            for slot in range(part.shape.heads)
-        ]
-        panels.append(panel(f"layer {layer}", torch.stack(gradients)))
-    return Picture("how much each head contributes to each slot", "slot", "head", merged(panels, "all layers"))
-
-
-def plot_pool(part: Part, context: AttentionContext) -> Picture:
-    """The same for the tokens of a sentence, of which the last quarter is padding."""
-    time = len(context.queries)
-    x = noise(1, time, part.shape.width).requires_grad_()
-    real = (torch.arange(time) < max(1, time * 3 // 4))[None]
-    gradients = torch.autograd.grad(part.pool(x, real).sum(), x)[0].abs().mean(-1)  # batch time
-    what = "how much each position contributes to the sentence vector (the last quarter is padding)"
-    return Picture(what, "", "position", (panel("", gradients / gradients.sum()),))
-
-
 def attention_map(network: Classifier | LanguageModel, context: AttentionContext, change: str) -> Picture:
     ids = torch.randperm(len(context.queries), generator=torch.Generator().manual_seed(0))[None]
     with torch.no_grad(), capture(network) as seen:
@@ -288,8 +260,6 @@ PLOTS: dict[str, Callable[[Part, AttentionContext], Picture]] = {
     "rotate": plot_rotate,
     "bias": plot_bias,
     "allow": plot_allow,
-    "merge": plot_merge,
-    "pool": plot_pool,
 }
 
 
@@ -308,7 +278,3 @@ def merged(panels: Sequence[Panel], title: str) -> tuple[Panel, ...]:
     """One panel where all are equal."""
     alike = all(one.values == panels[0].values for one in panels)
     return (Panel(title, panels[0].values),) if alike else tuple(panels)
-
-
-def noise(*size: int) -> Tensor:
-    return torch.randn(*size, generator=torch.Generator().manual_seed(seed_for(0, "portray")))
