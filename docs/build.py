@@ -294,6 +294,7 @@ STUDY_EVENTS = [
     {"event": Literal["search"], "&": "events:SearchStarted"},
     {"event": Literal["jobs"], "&": "events:TrialsStarted"},
     {"event": Literal["notice"], "&": "events:StudyNotice"},
+    {"event": Literal["commands"], "&": "events:JobsListed"},
     {"event": Literal["notice"], "&": "events:JobNotice"},
     {"event": Literal["begin"], "&": "events:JobStarted"},
     {"event": Literal["step"], "&": "events:JobStepped"},

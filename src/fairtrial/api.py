@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.disk import temporary_folder
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.events import JobNotice, Notice, StudyEvent, StudyNotice, StudyPlanned
+from fairtrial.events import JobNotice, JobsListed, Notice, StudyEvent, StudyNotice, StudyPlanned
 from fairtrial.progress import OnEvent, Stop, StudyProgress, TimeLimit, TrialProgress, progress_bar, status, stopping
 from fairtrial.recipe import (
     TASKS,
@@ -90,6 +90,8 @@ class StudyOptions:
         tune: Tune the learning rate of each variant on validation first. Default: with a budget, if the study brings
             no learning rates.
         retry_failed: Run failed trials again.
+        list_jobs: Plan and audit, then print a command for each missing trial, to be run anywhere on a shared folder.
+        collect: Judge trials that were run by those commands; train nothing.
         engine: here (this process), cores (this machine) or ray (a cluster).
         jobs: Trials at a time. Default: the number of cores.
         address: Address of a Ray cluster, 'auto' for a running one. Default: a new one.
@@ -104,6 +106,8 @@ class StudyOptions:
     open_ended: bool = False
     tune: bool | None = None
     retry_failed: bool = False
+    list_jobs: bool = False
+    collect: bool = False
     engine: str = "cores"
     jobs: int | None = None
     address: str | None = None
@@ -398,7 +402,13 @@ def study(
     chosen = with_tuning(chosen, tune, options.budget is not None and folder is None)
     if rule == Rule.UNTIL_CLEAR and (seeds is not None or options.budget):
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
-    how = Options(rule=rule, retry_failed=options.retry_failed, dry_run=dry_run)
+    how = Options(
+        rule=rule,
+        retry_failed=options.retry_failed,
+        dry_run=dry_run,
+        list_jobs=options.list_jobs,
+        collect=options.collect,
+    )
     if options.budget:
         check_few_seeds(seeds)
         how = replace(how, budget_seconds=read_time(options.budget), most_seeds=seeds)
@@ -407,10 +417,13 @@ def study(
     chosen = with_written(chosen, StudyFolder(target).keep_parts(sources))
     plans: list[PlanSummary] = []
     notices: list[str] = []
+    commands: list[str] = []
 
     def listen(event: StudyEvent) -> None:
         if isinstance(event, StudyPlanned):
             plans.append(event.summary)
+        elif isinstance(event, JobsListed):
+            commands.extend(event.commands)
         elif isinstance(event, StudyNotice | JobNotice):
             notices.append(event.text)
         tell(event)
@@ -427,7 +440,7 @@ def study(
             also = {Rule.UNTIL_CLEAR: " --until-clear", Rule.OPEN_ENDED: " --open-ended"}.get(rule, "")
             hint, python = f"continue with: fairtrial study {target}{also}", "the same call continues the study"
             raise Interrupted(error.what, hint, python) from error
-    return Study(target, plans[-1], tuple(dict.fromkeys(notices)), judged)
+    return Study(target, plans[-1], tuple(dict.fromkeys(notices)), judged, tuple(commands))
 
 
 def verdict(

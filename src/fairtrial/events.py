@@ -181,6 +181,14 @@ class StudyNotice(StudyEvent):
 
 
 @dataclass(frozen=True)
+class JobsListed(StudyEvent):
+    """Commands of the trials that are missing, to be run anywhere."""
+
+    kind: ClassVar[str] = "commands"
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class TimingStarted(StudyEvent):
     """A few steps of these variants are timed."""
 

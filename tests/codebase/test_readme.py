@@ -63,6 +63,7 @@ NOT_RUN = {
     "fairtrial explore my-study --port 8765 --no-browser": SERVER,
     "fairtrial train lm --data novel.txt --set training.device=cuda --set training.precision=bfloat16": "needs a GPU",
     "fairtrial study --data novel.txt --variants learned rope --set training.device=cuda:1": "needs two GPUs",
+    "fairtrial study my-study --collect": "its trials run elsewhere: tests/study/test_study_command.py runs them",
     "fairtrial study --task order --data novel.txt --variants learned rope alibi none": (
         "the sentences of the tests' novel are too alike to be split: tests/data/test_probe_tasks.py splits one"
     ),

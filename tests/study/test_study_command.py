@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import fairtrial as ft
 from fairtrial.cli.declare import repeat_options
 from fairtrial.cli.screen import Screen, StudyLines
 from fairtrial.errors import BadInput
@@ -109,6 +115,40 @@ def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path
     told = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study", "--json").out
     assert [json.loads(line)["event"] for line in told.splitlines()][-1] == "plan"
     assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.second
+def test_trials_run_by_listed_commands_anywhere_give_the_verdict_of_one_machine(
+    fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
+    asked = ["--data", course_folder, "--task", "classify", "--variants", "learned", "rope", "--seeds", 2]
+    asked += ["--set", *tiny, "training.duration=5 steps", "--engine", "here", "--out"]
+    said = fairtrial("study", *asked, tmp_path / "apart", "--list-jobs")
+    commands = said.out.splitlines()
+    assert said.code == 0
+    assert len(commands) == 4
+    assert all(command.startswith("fairtrial train ") for command in commands)
+
+    random.Random(0).shuffle(commands)
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    for number, command in enumerate(commands):
+        if number == 1:
+            early = fairtrial("study", tmp_path / "apart", "--collect", "--engine", "here")
+            assert early.code == 2
+            assert "3 of 4 trials are missing" in early.err
+            assert sorted(fairtrial("study", tmp_path / "apart", "--list-jobs").out.splitlines()) == sorted(
+                commands[1:]
+            )
+        words = [sys.executable, "-m", *shlex.split(command)]
+        done = subprocess.run(words, env=own, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    collected = fairtrial("study", tmp_path / "apart", "--collect", "--engine", "here")
+    assert collected.code == 0, collected.err
+    assert fairtrial("study", *asked, tmp_path / "together").code == 0
+    apart, together = (ft.verdict(tmp_path / name).to_json() for name in ("apart", "together"))
+    assert apart["tasks"]["classify"]["comparisons"] == together["tasks"]["classify"]["comparisons"]
+    assert apart["tasks"]["classify"]["scores"] == together["tasks"]["classify"]["scores"]
 
 
 PLAN = PlanSummary(

@@ -145,7 +145,10 @@ def export(
     fields=[*DURATION, *COLUMNS],
 )
 def study(call: Call, json: Events = False) -> None:
-    run_with_screen(call, json)
+    if call.given["options"].list_jobs and not json:
+        print(*call(quiet=True).jobs, sep="\n")  # nothing else: `... --list-jobs | parallel`
+    else:
+        run_with_screen(call, json)
 
 
 @command("demo", api.demo, "Judge", "demo --out demo")

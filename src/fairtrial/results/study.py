@@ -195,6 +195,7 @@ class Study(Result):
     plan: PlanSummary | None = field(default=None, repr=False)  # what was about to be run, if it just was
     notices: tuple[str, ...] = ()  # what a user should know of how it went
     judged: Verdict | None = field(default=None, repr=False)  # the verdict, if it was just given
+    jobs: tuple[str, ...] = field(default=(), repr=False)  # commands of missing trials, if they were asked for
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folder", Path(self.folder))  # a user may give it as text

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairtrial.engines import Engine, InProcess, JobResult, Stop
-from fairtrial.errors import Interrupted
-from fairtrial.events import StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
+from fairtrial.disk import disk_errors, write_text
+from fairtrial.engines import Engine, InProcess, Job, JobResult, Stop
+from fairtrial.errors import BadInput, Interrupted
+from fairtrial.events import JobsListed, StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
 from fairtrial.progress import status
 from fairtrial.recipe import PROBES
 from fairtrial.results.study import write_verdict
@@ -65,6 +67,8 @@ class Options:
     rule: Rule = Rule.FIXED
     retry_failed: bool = False
     dry_run: bool = False
+    list_jobs: bool = False  # of the trials that are missing
+    collect: bool = False  # all trials were run elsewhere
 
 
 def run_study(
@@ -100,7 +104,10 @@ def run_study(
                 on_event(StudyNotice(f"undecided at {len(plan.study.seeds)} seeds: going on to {seeds}"))
                 plan = replace(plan, study=plan.study.with_seeds(seeds))
                 plan.write(describe(plan, engine, options, decision))
-            run_missing(plan, engine, options, on_event, stop)
+            commands = run_missing(plan, engine, options, on_event, stop)
+            if options.list_jobs:
+                on_event(JobsListed(tuple(commands)))
+                return None
             with status("judging"):
                 verdict, look = judge(plan, options.rule, search)
             if look is not None and not any(look.same(past) for past in plan.looks):
@@ -144,8 +151,8 @@ def plan_study(
     return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds, searching, spent)
 
 
-def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> None:
-    """Run what so many seeds still need."""
+def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> list[str]:
+    """Run what so many seeds still need; or give its trials as commands."""
 
     def accept(result: JobResult) -> None:
         if result.job.kind != "trial":
@@ -161,10 +168,29 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
     run_jobs(engine, again, on_event, stop, accept)  # where auditing all together broke down
     left = to_run(plan, plan.trials(), on_event, retry_failed=options.retry_failed)
     trials = [trial.job() for trial in left if not blocked(plan, trial.task, trial.variant)]
+    if options.list_jobs:
+        return [command_of(plan, job) for job in trials]
+    if options.collect and trials:
+        hint = f"run them: fairtrial study {plan.home.path} --list-jobs prints a command for each"
+        raise BadInput(f"{len(trials)} of {len(plan.trials())} trials are missing, the first {trials[0].folder}", hint)
     others = baseline_jobs(plan)
     on_event(TrialsStarted(len(plan.trials()), len(trials), len(others)))
     run_jobs(engine, [*others, *trials], on_event, stop, accept)
     run_jobs(engine, trained_jobs(plan), on_event, stop, accept)
+    return []
+
+
+def command_of(plan: Plan, job: Job) -> str:
+    """Runs a trial in a process of its own, or continues it, on any machine that sees this folder."""
+    task, variant, _ = job.key
+    file = plan.home.path / "jobs" / task / f"{variant}.toml"
+    with disk_errors(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, job.recipe)
+    plugins = [word for name in job.plugins for word in ("--with", str(name))]
+    begun = (Path(job.folder) / "trial.json").is_file()
+    what = ["--resume", job.folder] if begun else [str(file), "--seed", str(job.seed), "--out", job.folder]
+    return shlex.join(["fairtrial", "train", *what, *plugins])
 
 
 def judge(plan: Plan, rule: Rule, search: StoredSearch | None = None) -> tuple[Verdict, PastLook | None]:
