@@ -20,6 +20,8 @@ import textwrap
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.abc import SourceLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -37,6 +39,19 @@ if TYPE_CHECKING:
 
 # what this process has run: sha256 -> a file's name, or a library with its version; and the parts or model it brought
 _loaded: dict[str, tuple[str, tuple[str, ...]]] = {}
+
+
+class ReadOnce(SourceLoader):
+    """Runs the very bytes whose sha256 is recorded, and leaves no compiled copy that could be older than they are."""
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self.path, self.content = path, content
+
+    def get_filename(self, fullname: str) -> str:
+        return str(self.path)
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self.content
 
 
 def load_file(path: Path) -> list[str]:
@@ -185,11 +200,13 @@ def exit_aloud(code: int) -> NoReturn:
 
 def run_file(name: str, path: Path, content: bytes) -> ModuleType:
     os._exit = exit_aloud  # type: ignore[assignment]
-    module = ModuleType(name)
-    module.__file__ = str(path)
+    loader = ReadOnce(path, content)
+    spec = spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    module = module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses and pickling by name look for it
     try:
-        exec(compile(content, path, "exec"), vars(module))  # the very bytes whose sha256 is recorded
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise

@@ -73,7 +73,7 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("train lm --recipe cuorse --print-recipe", "no built-in recipe is called 'cuorse'"),
         ("show none", "none does not exist"),
         ("inspect params lm --task classify", "lm is a recipe for 'lm', not 'classify'"),
-        ("audit --data reviews.tsv", "to audit a data set: fairtrial data audit --data reviews.tsv"),
+        ("audit --data reviews.tsv", "to audit data: fairtrial data audit --data reviews.tsv"),
         ("train --resume none", "none does not exist"),
         (f"show {'x' * 300}", "cannot be read (File name too long)"),
         ("show .", ". is not a record (it has no trial.json)"),

@@ -20,7 +20,7 @@ GONE = re.compile(
     r"|.*more_seeds_for_observed)"
     r"|(json/\d|contamination\.json/[^/]+)/findings/D6[fs] "
     r"|plan\.json/(items|ground)/"  # the verdict and the data audit tell them
-    r"|ledger\.json|plan\.json/calibration/[^/]+/[^/]+/ledger/"  # `inspect params` tells them
+    r"|ledger\.json|plan\.json/calibration/[^/]+/[^/]+/(ledger|rows)/"  # `inspect params` tells them
     r"|maps\.json|text-\d"  # `look` draws maps, one figure for each text
     r"|(plan|plan\.json)/(comparisons/|vocabularies_differ)|verdict\.json/tasks/[^/]+/(comparisons|exploratory|against_baselines|best_of)"
     r"|verdict\.json/.*/(low|high)$|.*/(df|second_opinion.*)$"  # families are judged in another way since 0.3
