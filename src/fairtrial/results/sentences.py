@@ -233,7 +233,7 @@ def limit_sentences(comparisons: Sequence[Comparison]) -> list[str]:
         kind = "test items" if each.groups is None else "groups of test items"
         units, few = each.groups or each.items, any(own.code == ReasonCode.TOO_FEW_ITEMS for own in each.reasons)
         if each.alike >= ALIKE:
-            lines.append(f"Neighbouring {kind} are alike: {units:,} count as {each.effective_items:,.0f}.")
+            lines.append(f"Neighbouring {kind} may be alike, so {units:,} count as {each.effective_items:,.0f}.")
         if (each.effective_items or 0) < FEW_ITEMS and not few:
             lines.append(f"With so few {kind} ({each.effective_items:.0f}), the interval is rough.")
     return lines
