@@ -29,7 +29,7 @@ RESEARCH = HERE.parent / "research"
 # what functions and runs give, beside the public names
 RESULTS = {
     "description": ("Result", "Description", "Table"),
-    "results.records": ("Baselines", "Records"),
+    "results.records": ("Baselines", "Records", "Tuned"),
     "results.power": ("Power",),
     "grading": ("Grades",),
     "inspection.attention": ("AttentionMaps",),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fairtrial.api import show as show
     from fairtrial.api import study as study
     from fairtrial.api import train as train
+    from fairtrial.api import tune as tune
     from fairtrial.api import verdict as verdict
     from fairtrial.api import verify as verify
     from fairtrial.errors import BadInput as BadInput
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 FUNCTIONS = (
-    "train resume load show finetune study demo verdict audit audit_data baseline clean catalogue parameters"
+    "train tune resume load show finetune study demo verdict audit audit_data baseline clean catalogue parameters"
     " assert_not_worse compare compare_runs compare_curves power explore verify grade"
 )
 GATE = "gate gate_new gate_add gate_run gate_next gate_confirm gate_final gate_self_test"

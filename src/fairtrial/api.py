@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fairtrial.results.audit import Audit, Verification
     from fairtrial.results.outcomes import Outcomes
     from fairtrial.results.power import Power
-    from fairtrial.results.records import Baselines, Records
+    from fairtrial.results.records import Baselines, Records, Tuned
     from fairtrial.results.study import Study
     from fairtrial.results.values import Comparison, Speedups, Verdict
     from fairtrial.run import Run
@@ -198,6 +198,68 @@ def train(
                 with_baseline=True,
             )
     return load_run(record)
+
+
+def tune(
+    task: str | Path,
+    data: DataLike = None,
+    *,
+    recipe: str | None = None,
+    out: Source | None = None,
+    plugins: Sequence[Source] = (),
+    options: StudyOptions = StudyOptions(),
+    quiet: bool = False,
+    **fields: Any,
+) -> Tuned:
+    """Find the learning rate of a recipe on validation data, and write the recipe with it.
+
+    Rates a factor of two apart are tried for a quarter of the training, and the grid is extended where the best rate is
+    at its edge. The two best are then tried for all of it. No test set is read. The same call continues a stopped one.
+
+    Args:
+        task (TASK|RECIPE.toml): classify, lm, mlm, or a recipe file (TOML).
+        data: A file or folder of text, or 'sotu' (embedded); in Python also what `train` takes.
+        recipe: With a task, a built-in recipe: 'default' or 'course'.
+        out: A folder for the tries and recipe.toml. Default: studies/<task>-<hash>.
+        plugins: A Python file that adds your own parts.
+        options: Where trials run, and listeners.
+        quiet: Show no progress.
+        fields: Fields of the recipe: `parts=["rope"]`, `layers=2`.
+
+    >>> here = ft.StudyOptions(engine="here")
+    >>> tuned = ft.tune("classify", reviews, steps=8, layers=1, width=16, hidden=16, options=here, quiet=True)
+    >>> tuned.best in tuned.rates, ft.Recipe.load(tuned.recipe).training.learning_rate == tuned.best
+    (True, True)
+    """
+    from fairtrial.disk import write_text
+    from fairtrial.engines import open_engine
+    from fairtrial.results.records import Tuned
+    from fairtrial.study.plan import default_study_folder
+    from fairtrial.study.search import tune_alone
+    from fairtrial.study.tables import design_study, with_tuning
+
+    steps, epochs = fields.pop("steps", None), fields.pop("epochs", None)
+    is_file = str(task).endswith(".toml")
+    chosen = design_study(
+        {"name": Path(task).stem},
+        data=None if data is None else save_dataset(data, (Path(out).parent if out else Path("studies")) / "data"),
+        task=None if is_file else str(task),
+        variants={"recipe": {}},
+        seeds=1,
+        recipe=str(task) if is_file else recipe,
+        duration=duration_of(steps, epochs),
+        overrides={full_name(name): plain_value(value) for name, value in fields.items()},
+        plugins=[Path(path) for path in plugins],
+        fewest=1,
+    )
+    chosen = with_tuning(chosen, True, False)
+    folder = Path(out) if out is not None else default_study_folder(chosen)
+    with progress_bar(quiet or options.on_event is not None) as bar, stopping(options.stop) as asked:
+        tell = options.on_event or StudyProgress(bar).show
+        engine = open_engine(options.engine, options.jobs, address=options.address)
+        search, best = tune_alone(chosen, folder, engine, tell, asked)
+    write_text(folder / "recipe.toml", best.to_toml())
+    return Tuned(best.task, best.training.learning_rate, search, folder / "recipe.toml")
 
 
 def resume(

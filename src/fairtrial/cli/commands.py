@@ -110,6 +110,16 @@ def finetune(call: Call, json: Events = False) -> None:
     run_with_screen(call, json, built_in_recipe("finetune", "classify"))
 
 
+@command("tune", api.tune, "Train", "tune lm --data novel.txt --out tuned", arguments=["task"],
+         fields=[*DURATION, *COLUMNS])  # fmt: skip
+def tune(call: Call) -> None:
+    from fairtrial.cli.screen import open_study_screen
+
+    with open_study_screen(False) as on_event, asking_to_stop() as stop:
+        tuned = call(options=replace(call.given["options"], on_event=on_event, stop=stop))
+    print(tuned)
+
+
 def asking_to_stop() -> AbstractContextManager[Callable[[], bool]]:
     """Ctrl-C and SIGTERM request a stop after the current step, with everything saved; a second one stops at once."""
 

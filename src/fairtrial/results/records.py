@@ -7,8 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from fairtrial.description import (
+    MISSING,
     Cell,
     Curve,
     Description,
@@ -38,6 +40,7 @@ from fairtrial.recipe import Recipe
 from fairtrial.record import Listed, Record
 from fairtrial.report.render import PROSE_WIDTH, terminal_width, text_lines
 from fairtrial.results.sentences import counted
+from fairtrial.results.values import VariantSearch
 from fairtrial.statistics.outcomes import Z_ONE_SIDED
 from fairtrial.stored import (
     AttentionUse,
@@ -526,3 +529,38 @@ def accuracy_text(score: Metrics) -> str:
 def _headline_text(score: Metrics) -> str:
     value = score.figure(score.headline)
     return f"{value:.1%}" if score.headline == "accuracy" else f"{value:.1f}"
+
+
+@dataclass(frozen=True, repr=False)
+class Tuned(Result):
+    """A learning rate that was chosen on validation, and what was tried.
+
+    >>> here = ft.StudyOptions(engine="here")
+    >>> tuned = ft.tune("classify", reviews, steps=8, layers=1, width=16, hidden=16, options=here, quiet=True)
+    >>> "Best learning rate" in tuned.describe().sentences[0]
+    True
+    """
+
+    task: str
+    best: float
+    search: VariantSearch
+    recipe: Path  # with the best rate
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """All that were tried."""
+        return self.search.rates
+
+    def describe(self) -> Description:
+        metric = "accuracy (%)" if self.task == "classify" else "perplexity"
+        name = f"validation {metric}"
+        lines = [
+            f"Best learning rate: {self.best:g} ({name} {self.search.validation:.4g}, {len(self.rates)} rates tried).",
+            f"Recipe with this rate: {self.recipe}",
+        ]
+        columns = {"after a quarter of the training": self.search.scores, "after all of it": self.search.whole}
+        rows = tuple(
+            row(f"{rate:g}", *(MISSING if score is None else f"{score:.4g}" for score in scores))
+            for rate, *scores in zip(self.rates, *columns.values(), strict=True)
+        )
+        return Description(lines, [Table(name, ("learning rate", *columns), rows)])

@@ -93,7 +93,8 @@ class Study:
                 what = f"variant {variant.name!r}: seeds_from = {variant.seeds_from} repeats seeds of the study"
                 raise BadInput(what, f"take one above {last}, the last of the study's seeds")
         for task in self.tasks:
-            if len(own := self.variants_of(task)) < 2 or self.baseline not in (variant.name for variant in own):
+            few = len(own := self.variants_of(task)) < min(2, len(self.variants))
+            if few or self.baseline not in (variant.name for variant in own):
                 raise BadInput(f"{task} needs the baseline {self.baseline!r} and a second variant", "see their `tasks`")
         used = {seed for variant in self.variants for seed in self.seeds_of(variant)}
         if self.search and used & set(self.search.seeds):

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import mean
 
 import numpy as np
@@ -18,15 +19,26 @@ from fairtrial.engines import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.events import SearchStarted
 from fairtrial.formatting import format_time
-from fairtrial.recipe import with_changes
+from fairtrial.recipe import Recipe, with_changes
 from fairtrial.results.records import trained_seconds
 from fairtrial.results.sentences import listed
 from fairtrial.results.values import TaskSearch, TaskVerdict, VariantSearch
 from fairtrial.rng import generator_for
 from fairtrial.stored import FailedTrial, Settings, StoredSearch
-from fairtrial.study.design import METRIC, Search, Variant
-from fairtrial.study.folder import FAILED_TRIES
-from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, recipes_of, run_jobs, to_run
+from fairtrial.study.design import METRIC, Search, Study, Variant
+from fairtrial.study.folder import FAILED_TRIES, StudyFolder
+from fairtrial.study.plan import (
+    Chosen,
+    OnEvent,
+    Plan,
+    Trial,
+    calibrate,
+    make_plan,
+    missing,
+    recipes_of,
+    run_jobs,
+    to_run,
+)
 
 Tries = list[Settings]
 Run = Callable[[Sequence[Trial], int], None]  # trials, and how many tries each variant has
@@ -117,6 +129,20 @@ def run_search(
     stored = outcome_of(plan, search, run)
     home.write("search.json", stored)
     return stored
+
+
+def tune_alone(
+    study: Study, folder: Path, engine: Engine, on_event: OnEvent, stop: Stop
+) -> tuple[VariantSearch, Recipe]:
+    """The learning rate of a study's only variant: what was tried, and its recipe with the rate that was chosen."""
+    home = StudyFolder(folder)
+    home.check_own_folder()
+    plan = calibrate(make_plan(study, home), engine, on_event, stop)
+    with home.hold():
+        stored = run_search(plan, engine, on_event, stop)
+    (task,), (variant,) = plan.recipes, study.variants
+    chosen = stored.tasks[task].variants[variant.name]
+    return chosen, with_changes(plan.recipes[task][variant.name], chosen.best)
 
 
 def search_again(plan: Plan) -> StoredSearch:

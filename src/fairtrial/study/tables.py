@@ -161,6 +161,7 @@ def design_study(
     overrides: Settings | None = None,
     plugins: Sequence[Path] = (),
     endpoint: str | None = None,
+    fewest: int = 2,
 ) -> Study:
     """A study file's table with these changes; the options are those of `fairtrial study`."""
     tasks = task and (["classify", "lm"] if task == "both" else [task])
@@ -173,7 +174,7 @@ def design_study(
         table.pop("baseline", None)
     table = table | {key: value for key, value in given.items() if value is not None}
     add_overrides(table, dict(overrides or {}) | ({} if duration is None else {"training.duration": str(duration)}))
-    return complete_study(table, plugins)
+    return complete_study(table, plugins, fewest)
 
 
 def variant_tables(variants: Sequence[object] | Mapping[str, object]) -> dict[str, Table]:
@@ -226,7 +227,7 @@ def add_overrides(table: Table, overrides: Settings) -> None:
             settings.get(task, {}).pop(name, None)
 
 
-def complete_study(table: Table, plugins: Sequence[Path] = ()) -> Study:
+def complete_study(table: Table, plugins: Sequence[Path] = (), fewest: int = 2) -> Study:
     """The study of a table: tasks that fit the data unless it names some, and plugin files for all variants."""
     data = table.get("data", "")
     if isinstance(data, dict):
@@ -235,13 +236,13 @@ def complete_study(table: Table, plugins: Sequence[Path] = ()) -> Study:
     if not table.get("tasks") and isinstance(data, str) and data and not any(map(is_file, recipes)):
         format_ = typed(typed(table, "set", dict, {}), "data.format", str, "auto")
         table = table | {"tasks": list(tasks_of(Data(source=data, format=format_)))}
-    study = study_from(table)
+    study = study_from(table, fewest)
     files = tuple(located(str(path)) for path in plugins)
     variants = tuple(replace(variant, plugins=(*variant.plugins, *files)) for variant in study.variants)
     return replace(study, variants=variants)
 
 
-def study_from(table: Mapping[str, object]) -> Study:
+def study_from(table: Mapping[str, object], fewest: int = 2) -> Study:
     check_known(table, [*KNOWN, *EARLIER_KEYS], "a study")
     recipes = tuple(as_list(table.get("recipe", "default")))
     tables = table.get("variants", list(DEFAULT_VARIANTS))
@@ -252,7 +253,7 @@ def study_from(table: Mapping[str, object]) -> Study:
     variants = tuple(variant_from(name, each) for name, each in tables.items())
     if len({variant.name.lower() for variant in variants}) < len(variants):
         raise BadInput("two variants share a name (upper and lower case are the same to some disks)")
-    if len(variants) < 2:
+    if len(variants) < fewest:
         raise BadInput("a study compares at least two variants", "--variants learned rope")
     names = [variant.name for variant in variants]
     baseline = typed(table, "baseline", str, names[0])
