@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import fairtrial as ft
 from fairtrial.results.values import VarianceComponents
 from fairtrial.statistics.crossed import Crossed, runs_t
 from fairtrial.statistics.power import (
@@ -160,3 +161,20 @@ def test_a_pilot_is_taken_at_the_upper_end_of_what_its_variances_may_be() -> Non
     metric, (found,) = components_of_pilot([pilot])
     assert metric == "accuracy"
     assert found == cautious(pilot.components, 5, pilot.effective_items or 0)
+
+
+def test_groups_of_items_count_with_what_they_average() -> None:
+    """34 sections of 25 sentences that differ by 5 points: the upper end of the plan is found in 4 of 5 studies."""
+    upper = expected_smallest("classify", 5, 34, in_group=25)
+    alone = expected_smallest("classify", 5, 34)
+    assert upper is not None
+    assert alone is not None
+    assert upper.high < 0.7 * alone.high, "a section says more than a single sentence"
+    chance, found = np.random.default_rng(0), 0
+    groups = np.repeat(np.arange(34), 25)
+    for _ in range(100):
+        theirs = chance.normal(0.0, 34 / 2**0.5, (5, 850))
+        ours = chance.normal(0.0, 34 / 2**0.5, (5, 850)) + chance.normal(0.0, 2.9, (5, 1))
+        ours += upper.high + chance.normal(0.0, 7.0, 850) + chance.normal(0.0, 5.0, 34)[groups]
+        found += ft.compare(ours, theirs, metric="score", higher_is_better=True, groups=groups).verdict == "better"
+    assert found >= 70

@@ -125,6 +125,7 @@ HIGH_VARIANCE = {
 
 
 # how much larger the variance over seeds is where first weights are not shared: measured, 8 to 25 times as many seeds
+GROUP_SPREADS = (2.5, 5.0)  # points that the groups of test items (sections of a speech) differ by, little and much
 UNPAIRED = {"perplexity": (8.0, 25.0)}
 
 
@@ -149,16 +150,23 @@ def expected_smallest(
     components: Sequence[VarianceComponents] | None = None,
     *,
     paired: bool = True,
+    in_group: float = 1.0,
 ) -> Expected | None:
     """`task` is 'classify' (accuracy, points) or 'lm' (perplexity, nats per token); None for a single seed or item.
     `alpha` of the first look, `family`: comparisons that will be judged together; `components`: variances, if known.
-    `paired`: whether the two sides share their first weights at each seed."""
+    `paired`: whether the two sides share their first weights at each seed. `in_group`: of accuracy, test items in each
+    of the groups that `items` then counts."""
     if seeds < 2 or items < 2:
         return None
     metric = {"classify": "accuracy", "lm": "perplexity"}.get(task, task)
     assumed = components or usual_components(task)
     if not paired and not components and metric in UNPAIRED:
         assumed = [replace(each, seed=each.seed * more) for each, more in zip(assumed, UNPAIRED[metric], strict=True)]
+    if in_group > 1 and metric == "accuracy":
+        assumed = [
+            replace(each, item=each.item / in_group + own**2, rest=each.rest / in_group)
+            for each, own in zip(assumed, GROUP_SPREADS, strict=False)
+        ]
     reached = [reach_of(each, seeds, items, alpha, max(1, family)) for each in assumed]
     return Expected(metric, min(reached), max(reached))
 

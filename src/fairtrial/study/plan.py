@@ -53,16 +53,19 @@ class EvalSets:
     groups: dict[str, tuple[int, ...]]  # test set -> the speech or block of each document, where neighbours depend
     notes: tuple[str, ...] = ()  # what a user should know of how the data were read
 
-    def units(self, endpoint: str | None = None, copied: Mapping[str, Sequence[int]] | None = None) -> float:
-        """Independent units that a verdict is on: groups where items fall into them, and clean items where many are
-        `copied`. Of several test sets, as many as their mean is worth."""
-        counts = []
+    def units(
+        self, endpoint: str | None = None, copied: Mapping[str, Sequence[int]] | None = None
+    ) -> tuple[float, float]:
+        """Independent units that a verdict is on, and items in each: groups where items fall into them, and clean items
+        where many are `copied`. Of several test sets, as many as their mean is worth."""
+        counts, items = [], 0
         for name in self.items if endpoint is None else [endpoint]:
             status = np.asarray((copied or {}).get(name, [CLEAN] * self.items[name]))
             clean = describe_set(status, self.items[name]).subset == "clean"
             kept = np.flatnonzero(status == CLEAN) if clean else np.arange(self.items[name])
             counts.append(len(kept) if name not in self.groups else len({self.groups[name][item] for item in kept}))
-        return len(counts) ** 2 / sum(1 / max(1, count) for count in counts)
+            items += len(kept)
+        return len(counts) ** 2 / sum(1 / max(1, count) for count in counts), items / max(1, sum(counts))
 
 
 @dataclass(frozen=True)

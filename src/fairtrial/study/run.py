@@ -350,8 +350,13 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
         smallest_detectable={
             task: ""
             if open_ended
-            else str(expected_smallest(PROBES.get(task, task), seeds, count, alpha, family, paired=paired[task]) or "")
-            for task, count in units.items()
+            else str(
+                expected_smallest(
+                    PROBES.get(task, task), seeds, count, alpha, family, paired=paired[task], in_group=in_group
+                )
+                or ""
+            )
+            for task, (count, in_group) in units.items()
         },
         training=tuple(f"[{each.task}] {each.text}" for each in training_sentences(plan)),
         search_tries=0 if study.search is None else len(FACTORS) if study.search.tune else len(tries_of(study.search)),
