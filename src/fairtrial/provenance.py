@@ -207,7 +207,7 @@ def notes_on(prepared: Prepared, task: Task) -> list[str]:
 def copies_notes(prepared: Prepared) -> list[str]:
     counts = {name: found.counts() for name, found in prepared.copies.items()}
     return [
-        f"{name}: {copies_text(found)}; on copies a score tests memory"
+        f"{name}: {copies_text(found)}; scores on copies measure memory"
         for name, found in counts.items()
         if found["share"]
     ]

@@ -74,7 +74,7 @@ def test_who_did_not_learn_is_told_so() -> None:
         "did not learn: it answers one class only on test",
     ]
     more = result_of({**result, "training_end": "still improving"})  # says so itself
-    assert "train longer before you believe this" in learning_notes(more)[-1]
+    assert "results may change with longer training" in learning_notes(more)[-1]
     assert len(learning_notes(more)) == 2
 
 

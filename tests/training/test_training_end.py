@@ -51,7 +51,7 @@ def test_a_short_training_is_scored_often_enough_and_its_result_and_page_say_tha
     assert [event.step for event in scores if event.split == "validation"] == [0, 2, 4, 6, 9]
     assert [event.step for event in scores if event.split == "train"] == [0, 9]
     (note,) = learning_notes(record.result)
-    assert note == "underfitted: still improving at the last step; train longer before you believe this"
+    assert note == "underfitted: still improving at the last step; results may change with longer training"
     assert note in result_page(describe_record(record))
 
 

@@ -142,7 +142,7 @@ def audit_duplicates(
 ) -> Iterator[Finding]:
     """D1, D1n, D1c: one test set against everything that training sees. `most`: the verdict above one per cent."""
     exact = "Test items that also occur in the training set, apart from case and punctuation;"
-    exact += f" {duplicates.identical:,} are identical character by character: a score on them tests memory."
+    exact += f" {duplicates.identical:,} are identical character by character: a score on them measures memory."
     near = f"Test items of {LEAST_WORDS} words or more that share half of their 3-word runs with a training text."
     contained = "Test items with half of their 3-word runs in training texts that contain them or that they contain."
     not_contained = "No test item is contained in training texts or made of them."

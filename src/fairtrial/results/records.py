@@ -458,7 +458,7 @@ def learning_notes(result: TrialResult) -> list[str]:
         elif score.accuracy < largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / score.items):
             lines.append(f"did not learn: it is no better than always answering the largest class on {name}")
     if result.training_end == "still improving":
-        lines.append("underfitted: still improving at the last step; train longer before you believe this")
+        lines.append("underfitted: still improving at the last step; results may change with longer training")
     elif result.training_end == "overfitted":
         lines.append(f"overfitted: best at step {result.best_step:,} of {result.steps:,}, worse since")
     return lines
