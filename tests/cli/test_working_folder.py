@@ -62,7 +62,7 @@ COMMANDS: dict[str, list[str]] = {
 LONG = {
     "audit": ["audit", "rope"],  # a study starts the same processes
     "demo": ["demo", "--jobs", "1"],
-    "tune": ["tune", "lm", "--data", "{data}", "--steps", "4", *SET, "--engine", "here", "--out", "tuned"],
+    "tune": ["tune", "lm", "--data", "{data}", *SET, "--engine", "here", "--out", "rate"],
     "ray": [*STUDY, *SET, "--engine", "ray", "--out", "ray"],
 }
 ALL = """
