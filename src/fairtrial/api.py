@@ -657,7 +657,6 @@ def show(
     records: Runs = "runs",
     *,
     html: Source | None = None,
-    figure: Source | None = None,
     names: str | Sequence[str] | None = None,
 ) -> Records:
     """Show what was trained: recipe, parameter count, curves, results, fingerprints.
@@ -667,7 +666,6 @@ def show(
     Args:
         records (RECORD...): The folder of a record, or one that holds many; or several.
         html: Also write a page to open in a browser.
-        figure: Plot loss and score of all splits in one figure (.png, .svg, .pdf).
         names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
 
     >>> ft.show(classifier.folder).to_frame().loc[0, "state"]
@@ -689,12 +687,6 @@ def show(
         from fairtrial.report.page import result_page, write_page
 
         write_page(html, lambda: result_page(result.describe_all(f"fairtrial: {title}"), sound))
-    if figure is not None:
-        from fairtrial.report.plots import write_figure
-
-        if len(sound) != 1:
-            raise BadInput(f"{title}: {len(sound)} records", "a figure is of one of them")
-        write_figure(result, Path(figure))
     return result
 
 
