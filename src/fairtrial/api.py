@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fairtrial.data.cleaning import Cleaned
+    from fairtrial.checkup import Checkup
     from fairtrial.explore import Explorer
     from fairtrial.grading import Grades
     from fairtrial.inspection.catalogue import Catalogue
@@ -1147,6 +1148,26 @@ def power(
         task, components = components_of_pilot([judged] if isinstance(judged, Comparison) else judged.comparisons)
     expected = expected_smallest(task, seeds, items, family=comparisons, components=components)
     return Power.of(expected, seeds, items, comparisons, components, detect)
+
+
+def doctor(*, device: str | None = None, quiet: bool = False) -> Checkup:
+    """Check this installation: versions, disk, and that trainings repeat and resume bit by bit.
+
+    Where a GPU is there, the same training runs on it, too: agreement with the CPU, determinism, bfloat16, speed and
+    memory. It takes about a minute. The report names no folder and no person: send it with an issue.
+
+    Args:
+        device (NAME): Check this device: cuda, cuda:1 or mps; cpu tries the checks of a GPU on the CPU. Default: the
+            GPU that is there.
+        quiet: Show no progress.
+
+    >>> [check.name for check in ft.doctor(quiet=True).checks][:3]
+    ['machine', 'working folder', 'temporary folder']
+    """
+    with status("loading torch"):
+        from fairtrial.checkup import examine
+    with progress_bar(quiet) as bar:
+        return examine(device, bar.show)
 
 
 def explore(

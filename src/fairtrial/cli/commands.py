@@ -443,6 +443,14 @@ def explore(call: Call) -> None:
         explorer.wait()
 
 
+@command("doctor", api.doctor, "Train", "doctor")
+def doctor(call: Call, json: Json = False) -> None:
+    """Exits with 1 if something is wrong."""
+    found = call(quiet=json)
+    print(dumps(found.to_json()) if json else found)
+    sys.exit(int(not found.passed))
+
+
 @command(
     "inspect predict",
     Run.predict,

@@ -373,9 +373,9 @@ def curve_table(curves: Sequence[Curve], *, every: bool = False) -> Table:
     forms = [{"accuracy": "{:.1%}", "nats": "{:.3f}"}.get(curve.unit, "{:.1f}") for curve in curves]
     rows = []
     for step in steps:
-        known = [(form.format(value[step]), value[step]) if step in value else ("", None)
-                 for form, value in zip(forms, values, strict=True)]  # fmt: skip
-        rows.append(row(Cell(str(step), number=step), *(Cell(text, number=number) for text, number in known)))
+        known = [(form, value.get(step)) for form, value in zip(forms, values, strict=True)]
+        cells = (Cell("" if number is None else form.format(number), number=number) for form, number in known)
+        rows.append(row(Cell(str(step), number=step), *cells))
     kinds = ["loss" if curve.unit == "nats" else curve.unit.partition(",")[0] for curve in curves]
     names = [f"{curve.name} {kind}" if every else curve.name for curve, kind in zip(curves, kinds, strict=True)]
     return Table("curves" if every else f"curves ({unit}):", ("step", *names), tuple(rows))
