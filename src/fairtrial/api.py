@@ -35,8 +35,8 @@ from fairtrial.record import Listed, Record, default_folder, ensure_free, record
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from fairtrial.data.cleaning import Cleaned
     from fairtrial.checkup import Checkup
+    from fairtrial.data.cleaning import Cleaned
     from fairtrial.explore import Explorer
     from fairtrial.grading import Grades
     from fairtrial.inspection.catalogue import Catalogue

@@ -93,7 +93,8 @@ def examine(device: str | None, show: Callable[[str], None] = lambda text: None)
                 bench.tried(f"resume {task}", bench.resumes, task),
             ]
         if chosen is not None:
-            there = {"agrees": bench.agrees, "repeats": bench.repeats_there, "bfloat16": bench.bfloat16}
+            there: dict[str, Callable[[str], tuple[bool | None, str]]] = {"agrees": bench.agrees}
+            there |= {"repeats": bench.repeats_there, "bfloat16": bench.bfloat16}
             there |= {"speed": bench.speed, "memory": device_memory}
             checks += [bench.tried(f"{chosen} {name}", check, chosen) for name, check in there.items()]
     return Checkup(environment, chosen, tuple(checks))
@@ -191,10 +192,11 @@ class Bench:
     def speed(self, device: str) -> tuple[None, str]:
         """For information: which is faster depends on the size of a model."""
         told = []
-        for size, fields in (("small", {}), ("larger", {**LARGE, "steps": SPEED_STEPS})):
+        sizes: dict[str, dict[str, int]] = {"small": {}, "larger": {**LARGE, "steps": SPEED_STEPS}}
+        for size, fields in sizes.items():
             paces = []
             for where in ("cpu", device):
-                clock = self.train(f"{size}-speed-on-{where}", device=where, **fields).record.clock()
+                clock = self.train(f"{size}-speed-on-{where}", "lm", math.inf, device=where, **fields).record.clock()
                 paces.append(next(entry.step_seconds for entry in clock if entry.what == "trained"))
             cpu, there = (f"{1000 * pace:.1f}" if pace else "?" for pace in paces)
             told.append(f"{size} network: {there} ms a step, one CPU thread {cpu}")
