@@ -277,8 +277,8 @@ def position_sentences(plan: Plan) -> list[str]:
         lost = [name for name in kept if not kept[name] and set(used[name]) - {"none"}]
         if (base := kept.get(plan.study.baseline)) and lost:
             sentences.append(
-                f"[{task}] Warning: no positions in {', '.join(lost)}, and the baseline has {', '.join(base)}: two things"
-                f" change at once. To keep positions, add the part: {'+'.join([*base, *used[lost[0]]])}."
+                f"[{task}] Warning: no positions in {', '.join(lost)}, and the baseline has {', '.join(base)}:"
+                f" two things change at once. To keep positions, add the part: {'+'.join([*base, *used[lost[0]]])}."
             )
     return sentences
 
