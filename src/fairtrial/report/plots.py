@@ -329,7 +329,7 @@ def draw_lines(axes: Axes, chart: LineChart) -> None:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     if chart.log:
         axes.set_yscale("log")
-    axes.set_title(chart.title, fontsize=10)
+    axes.set_title("\n".join(wrap(chart.title, 50)), fontsize=10)
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     axes.legend(frameon=False, fontsize=8)
 
