@@ -343,6 +343,12 @@ OUTPUTS: dict[str, Any] = {
         {"needs": (NEEDED,), "sentence": str},
     ],
     "audit": "finding:Passport",
+    "doctor": {
+        "passed": bool,
+        "environment": "stored:Environment",
+        "device": [str, None],
+        "checks": ("checkup:Check",),
+    },
     "grade": {
         "submission": str,
         "points": float,

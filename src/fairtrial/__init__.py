@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fairtrial.api import compare_curves as compare_curves
     from fairtrial.api import compare_runs as compare_runs
     from fairtrial.api import demo as demo
+    from fairtrial.api import doctor as doctor
     from fairtrial.api import explore as explore
     from fairtrial.api import finetune as finetune
     from fairtrial.api import grade as grade
@@ -79,7 +80,7 @@ __version__ = "0.2.0"
 
 FUNCTIONS = (
     "train tune resume load show finetune study demo verdict audit audit_data baseline clean catalogue parameters"
-    " assert_not_worse compare compare_runs compare_curves power explore verify grade"
+    " assert_not_worse compare compare_runs compare_curves power explore verify grade doctor"
 )
 GATE = "gate gate_new gate_add gate_run gate_next gate_confirm gate_final gate_self_test"
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast

@@ -35,6 +35,7 @@ from fairtrial.record import Listed, Record, default_folder, ensure_free, record
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from fairtrial.checkup import Checkup
     from fairtrial.data.cleaning import Cleaned
     from fairtrial.explore import Explorer
     from fairtrial.grading import Grades
@@ -732,7 +733,6 @@ def show(
     records: Runs = "runs",
     *,
     html: Source | None = None,
-    figure: Source | None = None,
     names: str | Sequence[str] | None = None,
 ) -> Records:
     """Show what was trained: recipe, parameter count, curves, results, fingerprints.
@@ -742,7 +742,6 @@ def show(
     Args:
         records (RECORD...): The folder of a record, or one that holds many; or several.
         html: Also write a page to open in a browser.
-        figure: Plot loss and score of all splits in one figure (.png, .svg, .pdf).
         names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
 
     >>> ft.show(classifier.folder).to_frame().loc[0, "state"]
@@ -764,12 +763,6 @@ def show(
         from fairtrial.report.page import result_page, write_page
 
         write_page(html, lambda: result_page(result.describe_all(f"fairtrial: {title}"), sound))
-    if figure is not None:
-        from fairtrial.report.plots import write_figure
-
-        if len(sound) != 1:
-            raise BadInput(f"{title}: {len(sound)} records", "a figure is of one of them")
-        write_figure(result, Path(figure))
     return result
 
 
@@ -1230,6 +1223,26 @@ def power(
         task, components = components_of_pilot([judged] if isinstance(judged, Comparison) else judged.comparisons)
     expected = expected_smallest(task, seeds, items, family=comparisons, components=components)
     return Power.of(expected, seeds, items, comparisons, components, detect)
+
+
+def doctor(*, device: str | None = None, quiet: bool = False) -> Checkup:
+    """Check this installation: versions, disk, and that trainings repeat and resume bit by bit.
+
+    Where a GPU is there, the same training runs on it, too: agreement with the CPU, determinism, bfloat16, speed and
+    memory. It takes about a minute. The report names no folder and no person: send it with an issue.
+
+    Args:
+        device (NAME): Check this device: cuda, cuda:1 or mps; cpu tries the checks of a GPU on the CPU. Default: the
+            GPU that is there.
+        quiet: Show no progress.
+
+    >>> [check.name for check in ft.doctor(quiet=True).checks][:3]
+    ['machine', 'working folder', 'temporary folder']
+    """
+    with status("loading torch"):
+        from fairtrial.checkup import examine
+    with progress_bar(quiet) as bar:
+        return examine(device, bar.show)
 
 
 def explore(

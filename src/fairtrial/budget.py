@@ -4,6 +4,7 @@ repeated takes the same steps on any machine: the seconds are those of the proce
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -40,7 +41,7 @@ SIZES = {
 # passes over the text up to: input noise, dropout of a language model
 NOISE = ((2.5, 0.0, 0.0), (10.0, 0.1, 0.0), (30.0, 0.2, 0.0), (float("inf"), 0.2, 0.1))
 MOST_PASSES = {"lm": 150.0, "classify": 12.0}  # more were not measured, or did not help
-LEAST_STEPS = 50
+LEAST_STEPS = {"lm": 50, "classify": 100}  # fewer learn little more than how often words and classes occur
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,11 @@ def fit_budget(recipe: Recipe, budget: str, given: Collection[str] = ()) -> Fit:
     pace = row.pace
     taken = pace.step + tokens * (pace.token + pace.output * out) + pace.entry * entries / 1000
     fitting = seconds * 1000 / taken
-    steps = max(LEAST_STEPS, round(min(fitting, MOST_PASSES[recipe.task] * per_epoch), -1))
+    if fitting < (least := LEAST_STEPS[recipe.task]):
+        needed = math.ceil(least * taken / 1000)
+        what = f"budget {budget} is too short for the model to learn: {least} steps need about {needed} s"
+        raise BadInput(what, f"--budget {needed}s is the smallest that works")
+    steps = max(least, round(min(fitting, MOST_PASSES[recipe.task] * per_epoch), -1))
     passes = steps / per_epoch
     noise, dropout = next((noise, dropout) for most, noise, dropout in NOISE if passes <= most)
     picked: dict[str, object] = {"training.duration": f"{steps:.0f} steps"}

@@ -82,6 +82,16 @@ def keep_freed_memory() -> None:
         mallopt(name, megabytes << 20)
 
 
+MOST_LOAD = 1.0  # for each core; above, a time that is measured is not that of a calm machine
+
+
+def busy_load() -> float | None:
+    """Programs that want to run, for each core, where they are more than the cores; None also where the system does not
+    tell."""
+    load = os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 0.0
+    return round(load, 1) if load > MOST_LOAD else None
+
+
 def peak_memory_mb() -> int | None:
     """Peak memory of this process; None where the system does not tell."""
     try:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
 
     from fairtrial.data.corpus import Splits
     from fairtrial.data.tokenizer import Tokenizer
-    from fairtrial.description import Curve
     from fairtrial.inspection.attention import AttentionMaps
     from fairtrial.inspection.classifier import Errors, Predictions
     from fairtrial.inspection.heads import LookResult
     from fairtrial.inspection.language import Generation, Lengths, Surprisal
     from fairtrial.inspection.parameters import Parameters
     from fairtrial.prepare import Prepared
+    from fairtrial.results.records import Curves
     from fairtrial.stored import Metrics
     from fairtrial.training.tasks import Network, Task
 
@@ -62,12 +62,11 @@ class Run(Result):
         return self.record.result.scores
 
     @property
-    def curves(self) -> list[Curve]:
-        """The training loss, and the score of each split while it was trained."""
-        from fairtrial.results.records import curves_of, loss_curve
+    def curves(self) -> Curves:
+        """The training loss, and loss and score of each split while it was trained."""
+        from fairtrial.results.records import Curves
 
-        events = self.record.events()
-        return [loss_curve(events), *curves_of(events)]
+        return Curves(self.record)
 
     @cached_property
     def prepared(self) -> Prepared:

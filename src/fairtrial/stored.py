@@ -250,6 +250,7 @@ class ClockEntry:
     time: float
     what: str = ""
     step_seconds: float | None = None
+    load: float | None = None  # of the machine, for each core, where it was above 1
     peak_memory_mb: float | None = None
     trial: str | None = None  # sha256 of trial.json when training began
 

@@ -13,7 +13,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
-from fairtrial.environment import changed_since, check_environment, peak_memory_mb, use_threads
+from fairtrial.environment import busy_load, changed_since, check_environment, peak_memory_mb, use_threads
 from fairtrial.errors import Interrupted
 from fairtrial.events import Ended, Estimated, Event, FinalScoring, Notice, Ready, ScoringBaseline, Stepped
 from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
@@ -137,7 +137,7 @@ def train(
                 raise interrupt(f"after step {event.step} of {loop.steps}")
     checkpoints.save(loop, *record.log.sync())
     pace = round(float(np.median(step_seconds)), 6) if step_seconds else None
-    record.add_time(loop.progress.step, "trained", step_seconds=pace)
+    record.add_time(loop.progress.step, "trained", step_seconds=pace, load=busy_load())
     best_step = loop.restore_best()
     write_bytes(record.folder / "model.safetensors", save_tensors(weights_of(task.network)))
     scores = final_scores(task, record, on_progress)

@@ -36,7 +36,7 @@ PROVEN, CONSISTENT, FALSE, OPEN, SKIPPED = ClaimState
 # what no computation gives again: times, where it was computed, what a recipe was before its data resolved it; and
 # checksums, which are compared with the files themselves
 FREE = frozenset(
-    "seconds seconds_per_step seconds_ratio peak_memory_mb environment code changed asked mark sha256".split()
+    "seconds seconds_per_step seconds_ratio load peak_memory_mb environment code changed asked mark sha256".split()
 )
 SENTENCES = frozenset("notes part_notes sentences reasons cite meaning".split())  # other versions word them otherwise
 ANSWERS = frozenset("accuracy interval macro_f1 confusion".split())  # change where an answer near a tie turns over

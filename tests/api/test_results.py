@@ -93,7 +93,7 @@ def test_a_study_is_written_as_its_verdict_is(library: dict[str, Any]) -> None:
 def test_numbers_are_plain_attributes(library: dict[str, Any]) -> None:
     run, verdict = library["classifier"], library["finished"].verdict
     assert 0.5 < run.metrics["test"].accuracy <= 1
-    assert run.curves[0].name == "loss"
+    assert next(iter(run.curves)).name == "loss"
     (row,) = verdict.comparisons
     assert row.difference.low <= row.difference.estimate <= row.difference.high
     frame = verdict.to_frame()

@@ -50,6 +50,7 @@ SLOW = {
     "train": [f"{task} --data {{course}} {SMALL} --out {task}" for task in ("classify", "lm")],
     "verify": ["{classify}", "{lm} --steps 0", "broken"],
     "study": [STUDY, "study"],
+    "doctor": [""],
     "gate run": ["own.jsonl --candidate rope --jobs 1"],
 }
 # the same events as another command

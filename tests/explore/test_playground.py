@@ -112,3 +112,17 @@ def test_a_person_types_and_reads_maps(open_page: Any, shelf: Path) -> None:
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save PNG").click()
     assert saved.value.path().read_bytes()[:4] == b"\x89PNG"
+
+
+def test_maps_stand_above_the_fold_and_say_what_they_show(open_page: Any, shelf: Path) -> None:
+    page = open_page("/playground?a=lm")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.locator("textarea").fill(TEXT)
+    caption = ft.load(shelf / "lm").attention(TEXT).caption(0, 0)
+    page.wait_for_selector(f'[data-side=a] figcaption:has-text("{caption}")')
+    box = page.locator("[data-side=a] svg[role=application]").bounding_box()
+    assert box["height"] > 100
+    assert box["y"] + box["height"] <= 800
+    page.locator("textarea").fill(f"{TEXT} " * 40)
+    page.wait_for_selector("[data-side=a] .note:has-text('truncated between')")
+    assert page.locator("[data-side=a] .note:has-text('truncated')").count() == 1

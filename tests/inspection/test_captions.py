@@ -39,7 +39,9 @@ COLUMN[:, 4] = 1
     [
         (towards(np.eye(SIZE), 0.7), "itself, 75%"),
         (towards(COLUMN, 0.7), "'important', 75%"),
-        (towards(COLUMN, 0.0), "diffuse, entropy 100% of the maximum"),
+        (towards(COLUMN, 0.1), "diffuse, entropy 99% of the maximum"),
+        (towards(COLUMN, 0.0), "uniform, the same share for every word"),
+        (towards(COLUMN, 0.999), "all on 'important', at least 99.9%"),
         (towards(np.eye(SIZE, k=-2) + np.eye(SIZE, k=SIZE - 2), 0.9), "mixed, entropy 23% of the maximum"),
     ],
 )
@@ -56,7 +58,7 @@ def test_neighbours_are_named() -> None:
 
 def test_one_word_has_nothing_to_choose_from_and_even_looking_is_no_habit() -> None:
     assert caption(np.ones((1, 1))) == "nothing to choose from"
-    assert caption(np.ones((2, 2))) == "diffuse, entropy 100% of the maximum"  # half of it is on itself
+    assert caption(np.ones((2, 2))) == caption(np.ones((4, 4)), causal=True) == "uniform, the same share for every word"
 
 
 def test_docs_tell_the_limits_that_are_used() -> None:

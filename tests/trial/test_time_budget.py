@@ -94,3 +94,13 @@ def test_a_budget_is_refused_where_the_table_says_nothing(
 ) -> None:
     with pytest.raises(BadInput, match=message):
         ft.train(task, recipe=name, budget="60s", out=tmp_path / "a", quiet=True, **fields)
+
+
+@pytest.mark.parametrize("task", ["lm", "classify"])
+def test_a_budget_too_small_to_learn_is_refused_with_the_smallest_that_works(task: str) -> None:
+    with pytest.raises(BadInput, match="too short for the model to learn") as refused:
+        fit_budget(Recipe.load(task), "0.1s")
+    smallest = refused.value.hint.split()[1]
+    assert fit_budget(Recipe.load(task), smallest).recipe.training.duration.steps(1) >= 50
+    with pytest.raises(BadInput, match="too short"):
+        fit_budget(Recipe.load(task), f"{int(smallest[:-1]) - 0.99}s")

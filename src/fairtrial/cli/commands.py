@@ -27,6 +27,7 @@ from fairtrial.run import Run
 from fairtrial.typed import unstructure
 
 if TYPE_CHECKING:
+    from fairtrial.description import Result
     from fairtrial.gate.state import Gate
     from fairtrial.results.values import Verdict
 
@@ -34,6 +35,27 @@ if TYPE_CHECKING:
 Json = Annotated[bool, Option("--json", help="Print JSON, for machines.")]
 Events = Annotated[bool, Option("--json", help="Print events and the result as JSON lines, for machines.")]
 DURATION = ("steps", "epochs")
+
+
+def check_figure(path: Path | None) -> Path | None:
+    """Before anything is read or trained for it."""
+    from fairtrial.report.plots import figure_kind
+
+    if path is not None:
+        figure_kind(path)
+    return path
+
+
+Figure = Annotated[Path | None, Option(help="Draw it (.png, .svg, .pdf).", metavar="FILE", callback=check_figure)]
+
+
+def draw_figure(result: Result, path: Path | None, json: bool = False) -> None:
+    if path is not None:
+        from fairtrial.report.plots import write_figure
+
+        write_figure(result, path)
+        if not json:
+            print(f"figure: {path}")
 
 
 @command(
@@ -89,14 +111,14 @@ def resume_record(record: Path, ignore_changes: bool, plugins: Any, options: api
         api.resume(record, ignore_changes=ignore_changes, plugins=plugins, options=listening)
 
 
-def run_with_screen(call: Call, json: bool, recipe: Recipe | None = None) -> None:
+def run_with_screen(call: Call, json: bool, recipe: Recipe | None = None) -> Any:
     """Run a trial of this recipe, or a study, and show its progress; Ctrl-C saves and tells how to continue."""
     from fairtrial.cli.screen import open_screen, open_study_screen
 
     screen: AbstractContextManager[Callable[[Any], None]]
     screen = open_study_screen(json) if recipe is None else open_screen(recipe, json)
     with screen as on_event, asking_to_stop() as stop:
-        call(options=replace(call.given["options"], on_event=on_event, stop=stop))
+        return call(options=replace(call.given["options"], on_event=on_event, stop=stop))
 
 
 @command(
@@ -154,11 +176,14 @@ def export(
     arguments=["source"],
     fields=[*DURATION, *COLUMNS],
 )
-def study(call: Call, json: Events = False) -> None:
-    if call.given["options"].list_jobs and not json:
+def study(call: Call, figure: Figure = None, json: Events = False) -> None:
+    listing = call.given["options"].list_jobs
+    if figure is not None and (call.given.get("dry_run") or listing):
+        raise BadInput("there is no verdict to draw", "leave out --figure")
+    if listing and not json:
         print(*call(quiet=True).jobs, sep="\n")  # nothing else: `... --list-jobs | parallel`
     else:
-        run_with_screen(call, json)
+        draw_figure(run_with_screen(call, json), figure, json)
 
 
 @command("demo", api.demo, "Judge", "demo --out demo")
@@ -188,6 +213,7 @@ def verdict(
             help="Exit with 10 if any variant is 'worse', 'undecided' (or worse), or 'not-better'.", metavar="VERDICT"
         ),
     ] = None,
+    figure: Figure = None,
     json: Json = False,
 ) -> None:
     """With --fail-on a variant that is not comparable fails, too."""
@@ -195,6 +221,7 @@ def verdict(
         one_of("--fail-on", fail_on, tuple(FAIL_ON))
     judged = call()
     show_verdict(judged, call.given["results"], form, every, out, json)
+    draw_figure(judged, figure, json)
     if fail_on is not None and any(each.verdict in FAIL_ON[fail_on] for each in judged.comparisons):
         sys.exit(10)
 
@@ -250,9 +277,10 @@ def grade(
 
 
 @command("power", api.power, "Judge", "power --seeds 5 --items 750 --spread 0.7")
-def power(call: Call, json: Json = False) -> None:
+def power(call: Call, figure: Figure = None, json: Json = False) -> None:
     planned = call()
     print(dumps(planned.to_json()) if json else planned)
+    draw_figure(planned, figure, json)
 
 
 @command("audit", api.audit, "Judge", "audit alibi", arguments=["target"])
@@ -316,29 +344,27 @@ def clean(call: Call, json: Json = False) -> None:
 
 
 @command("parts", api.catalogue, "Look inside", "parts alibi --figure alibi.svg", arguments=["name"])
-def parts(
-    call: Call,
-    figure: Annotated[Path | None, Option(help="Plot what the part does (.png, .svg, .pdf).", metavar="FILE")] = None,
-    json: Json = False,
-) -> None:
+def parts(call: Call, figure: Figure = None, json: Json = False) -> None:
     if figure is not None and "name" not in call.given:
         raise BadInput("nothing to plot", "name a part: fairtrial parts alibi --figure alibi.svg")
     listed = call()
     print(dumps([asdict(entry) for entry in listed.entries]) if json else listed)
-    if figure is not None:
-        from fairtrial.report.plots import write_drawing
-
-        write_drawing(figure, listed.plot)
-        if not json:
-            print(f"figure: {figure}")
+    draw_figure(listed, figure, json)
 
 
-Figure = Annotated[Path | None, Option(help="Draw it (.png, .svg, .pdf).", metavar="FILE")]
 RecordFolder = Annotated[Path, Argument(help="The folder of a finished record.", metavar="RECORD")]
 
 
 @command("show", api.show, "Look inside", "show runs/my-run --figure curves.png", arguments=["records"])
-def show(call: Call, json: Json = False) -> None:
+def show(
+    call: Call,
+    form: Annotated[
+        str, Option("--format", help="text, markdown, latex or csv (with every step of the curves).", metavar="FORMAT")
+    ] = "text",
+    figure: Figure = None,
+    json: Json = False,
+) -> None:
+    one_of("--format", form, ("text", "markdown", "latex", "csv"))
     shown = call()
     if json and len(shown.listed) == 1 and not shown.listed[0].problem:
         record = shown.listed[0].record
@@ -348,21 +374,26 @@ def show(call: Call, json: Json = False) -> None:
         print(
             dumps(whole | {"events": list(map(event_json, record.events())), "baseline": unstructure(record.baseline)})
         )
+        draw_figure(shown, figure, json)
         return
-    print("\n".join(map(dumps, shown.rows())) if json else shown)
-    for name, label in (("figure", "figure"), ("html", "page")):
-        if name in call.given and not json:
-            print(f"{label}: {call.given[name]}")
+    draw_figure(shown, figure, json or form != "text")
+    print("\n".join(map(dumps, shown.rows())) if json else shown if form == "text" else shown.render(form))
+    if "html" in call.given and not json:
+        print(f"page: {call.given['html']}")
 
 
 @command(
     "look", Run.look, "Look inside", 'look runs/my-run "My fellow Americans, we will rebuild."', arguments=["texts"]
 )
-def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With = None) -> None:
+def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With = None, figure: Figure = None) -> None:
+    """With --figure all maps go into that file; a page is written only where --out names its folder."""
     texts = call.given.pop("texts", None)
     given = read_texts(texts, file) if texts or file is not None else []
-    call.given.setdefault("out", sibling(record, "look"))
-    print(call(api.load(record, plugins=plugins or []), given))
+    if figure is None:
+        call.given.setdefault("out", sibling(record, "look"))
+    looked = call(api.load(record, plugins=plugins or []), given)
+    print(looked)
+    draw_figure(looked, figure)
 
 
 @command(
@@ -424,6 +455,14 @@ def explore(call: Call) -> None:
     with call() as explorer:
         print(f"exploring {explorer.folder}\nopen {explorer.url}\nCtrl-C stops it", flush=True)
         explorer.wait()
+
+
+@command("doctor", api.doctor, "Train", "doctor")
+def doctor(call: Call, json: Json = False) -> None:
+    """Exits with 1 if something is wrong."""
+    found = call(quiet=json)
+    print(dumps(found.to_json()) if json else found)
+    sys.exit(int(not found.passed))
 
 
 @command(
@@ -504,12 +543,7 @@ def generate(
 def puzzle(call: Call, figure: Figure = None, json: Json = False) -> None:
     result = call()
     print(dumps(result.to_json()) if json else result)
-    if figure is not None:
-        from fairtrial.report.plots import write_figure
-
-        write_figure(result, figure)
-        if not json:
-            print(f"figure: {figure}")
+    draw_figure(result, figure, json)
 
 
 @command("mcp", tools.mcp, "Judge", "mcp")

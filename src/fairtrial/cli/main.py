@@ -37,7 +37,7 @@ from fairtrial.errors import (
 from fairtrial.progress import progress_bar
 
 COMMANDS: list[Command] = [
-    *(commands.demo, commands.train, commands.tune, commands.finetune),
+    *(commands.demo, commands.train, commands.tune, commands.finetune, commands.doctor),
     *(commands.study, commands.verdict, commands.power, commands.audit, commands.verify),
     commands.grade,
     *(commands.gate_show, commands.gate_new, commands.gate_add, commands.gate_run, commands.gate_next),

@@ -54,8 +54,7 @@ def one_answer(model: Model, text: str) -> Plain:
         if maps.weights.size > MOST_WEIGHTS:
             raise BadInput("the maps of this text are too large", "give a shorter text")
         answer, notices = answer_of(model, text)
-    if maps.cut:
-        notices = [*notices, maps.cut]
+    notices = [*notices, *([maps.cut] if maps.cut else [])]
     return {
         "task": run.recipe.task,
         "maps": packed_maps(maps),
@@ -80,7 +79,8 @@ def answer_of(model: Model, text: str) -> tuple[Plain, list[str]]:
             "shares": list(predicted.predictions[0].shares),
             "guess": predicted.guesses[0],
         }
-        return given, list(predicted.notices)
+        cut = predicted.predictions[0].cut  # its last notice, which the maps tell more exactly
+        return given, list(predicted.notices[:-1] if cut else predicted.notices)
     return {}, ["a masked language model answers no text: its maps are shown"]
 
 
@@ -94,6 +94,7 @@ def packed_maps(maps: AttentionMaps) -> Plain:
         "heads": heads,
         "prefix": maps.prefix,
         "causal": maps.causal,
+        "captions": [[maps.caption(layer, head) for head in range(heads)] for layer in range(layers)],
         "weights": base64.b64encode(weights.tobytes()).decode(),
         "open": base64.b64encode(maps.open.astype(np.uint8).tobytes()).decode(),
     }

@@ -31,6 +31,8 @@ Network = Any  # a network of any task: a body of blocks, and what answers on to
 LEAD = 0.40  # least share of attention on one position for a caption that names it
 TIMES = 1.5  # ... and so many times the share under uniform attention
 DIFFUSE = 0.85  # entropy, relative to the maximum
+EVEN = 0.10  # of the share under uniform attention: a map that is nowhere further from it has one colour
+SOLID = 0.99  # least share of every row on one word for a caption that calls it all
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,6 +78,10 @@ class AttentionMaps(Result):
             return "nothing to choose from"
         weights, seen = self.weights[layer, head][queries].astype(float), self.open[layer][queries]
         even = seen / choices[queries, None]
+        if (np.abs(weights - even) <= EVEN * even).all():
+            return "uniform, the same share for every word"
+        if (least := weights.min(0)).max() >= SOLID:
+            return f"all on {self.words[int(least.argmax())]!r}, at least {least.max():.1%}"
         back = queries[:, None] - np.arange(len(self.words))
         places = {"previous word": back == 1, "next word": back == -1, "itself": back == 0}
         most = int((weights * (back != 0)).sum(0).argmax())

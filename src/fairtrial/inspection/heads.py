@@ -97,9 +97,10 @@ class LookResult(Result):
             for layer, head in self.places(drawn)
         ]
 
-    def plot(self, text: int = 0) -> Figure:
-        """Maps of one of the texts, before and after training."""
-        return draw(self.charts(self.drawn[text]))
+    def plot(self, text: int | None = None) -> Figure:
+        """Maps before and after training, of all texts or of one of them."""
+        chosen = self.drawn if text is None else self.drawn[text : text + 1]
+        return draw([chart for drawn in chosen for chart in self.charts(drawn)])
 
 
 def look(run: Run, texts: Sequence[str] = (), layer: int | None = None, head: int | None = None) -> LookResult:

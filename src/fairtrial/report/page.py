@@ -217,7 +217,7 @@ def score_charts(task: TaskVerdict) -> Iterator[IntervalChart]:
             score = by_set.get(name, {}).get(subset)
             if score is None or score.mean.estimate is None:
                 continue
-            kind = "simple" if not ours else "not_comparable" if cell.stamp else kinds.get(cell.text, "")
+            kind = "simple" if not ours else "not_comparable" if cell.stamp else kinds.get(cell.text, "unjudged")
             mean = score.mean
             rows.append(IntervalRow(cell.stamped, mean.estimate, mean.low, mean.high, score.by_seed, kind))
         if rows:

@@ -7,8 +7,8 @@ import math
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -16,7 +16,7 @@ from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairtrial.description import (
     AttentionMap,
@@ -52,6 +52,7 @@ LOOK: Mapping[str, object] = {
 COLOUR = "#2f7fd6"
 GREY = "#7d8794"
 VERDICTS = {"better": COLOUR, "worse": "#d0601a", "equivalent": GREY, "undecided": GREY, "not_comparable": "#c03a5a"}
+MARKERS = {"better": "^", "worse": "v", "equivalent": "s", "undecided": "o", "not_comparable": "X"}
 NEAR = 2.5  # widths of the variants' range that a baseline may be off and still be drawn
 SHADES = 10
 MAPS_IN_A_ROW, MOST_AXIS_WORDS = 4, 60
@@ -83,11 +84,18 @@ def plain_logs(figure: Figure) -> Figure:
     return figure
 
 
+@contextmanager
+def without_glyph_warnings() -> Iterator[None]:
+    """A script that the font lacks is drawn as boxes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
 def figure_bytes(figure: Figure, kind: str, dpi: float | str = "figure") -> bytes:
     file = BytesIO()
     plain_logs(figure)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
+    with without_glyph_warnings():
         figure.savefig(file, format=kind, dpi=dpi, metadata=TIMELESS[kind])
     return file.getvalue()
 
@@ -137,14 +145,36 @@ def draw(charts: Sequence[Chart]) -> Figure:
         return draw_maps(maps)
     curves = all(isinstance(chart, LineChart) for chart in charts)
     heights = [3.8 if curves else height_of(chart) for chart in charts]
-    size = (5.0 * len(charts), 3.8) if curves else (7.0, sum(heights))
+    across = min(2, len(charts)) if curves else 1
+    down = -(-len(charts) // across)
+    size = (5.0 * across, 3.8 * down) if curves else (7.0, sum(heights))
     with our_look({"axes.spines.top": False, "axes.spines.right": False}):
         figure = drawing()(figsize=size, layout="constrained", dpi=110)
-        ratios, rows, columns = (None, 1, len(charts)) if curves else (heights, len(charts), 1)
-        grid = figure.subplots(rows, columns, squeeze=False, height_ratios=ratios)
-        for axes, chart in zip(grid.flat, charts, strict=True):
+        grid = figure.subplots(down, across, squeeze=False, height_ratios=None if curves else heights).flat
+        for axes, chart in zip(grid, charts, strict=False):
             draw_one(axes, chart)
+        for axes in grid[len(charts) :]:
+            axes.set_axis_off()
+        if any(row.kind in VERDICTS for chart in charts if isinstance(chart, IntervalChart) for row in chart.rows):
+            add_verdict_legend(figure)
         return plain_logs(figure)
+
+
+def add_verdict_legend(figure: Figure) -> None:
+    """The five verdicts, always all of them, so that figures can be compared."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=colour, linewidth=2.5, label=kind.replace("_", " "), **verdict_marker(kind))
+        for kind, colour in VERDICTS.items()
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
+
+
+def verdict_marker(kind: str) -> dict[str, Any]:
+    """A form for each verdict beside its colour; undecided is hollow, as two verdicts are grey."""
+    fill = {"markerfacecolor": "none"} if kind == "undecided" else {}
+    return {"marker": MARKERS.get(kind, "o"), "markersize": 7 if kind in MARKERS else 6, **fill}
 
 
 def svg(chart: Chart) -> str:
@@ -232,14 +262,16 @@ def draw_maps(charts: Sequence[AttentionMap]) -> Figure:
         figure = drawing()(figsize=(columns * side, rows * (side + 0.2)), layout="constrained", dpi=110)
         grid = figure.subplots(rows, columns, squeeze=False).flat
         for axes, chart in zip(grid, charts, strict=False):
-            draw_map(axes, chart)
+            draw_map(axes, chart, round(12 * side))
         for axes in grid[len(charts) :]:
             axes.set_axis_off()
+        with without_glyph_warnings():
+            figure.draw_without_rendering()  # square axes need a second layout: the first one cuts off their words
         return figure
 
 
-def draw_map(axes: Axes, chart: AttentionMap) -> None:
-    """Queries go down, keys across. Hidden cells show the hatched background."""
+def draw_map(axes: Axes, chart: AttentionMap, letters: int = 48) -> None:
+    """Queries go down, keys across. Hidden cells show the hatched background. `letters`: in a line of the title."""
     import numpy as np
     from matplotlib import colormaps
     from matplotlib.colors import PowerNorm
@@ -252,7 +284,7 @@ def draw_map(axes: Axes, chart: AttentionMap) -> None:
     axes.set_xticks(range(len(words)), words, rotation=90, fontsize=7, parse_math=False)
     axes.set_yticks(range(len(words)), words, fontsize=7, parse_math=False)
     axes.tick_params(length=0, pad=1.5)
-    axes.set_title("\n".join(wrap(chart.title, 48)), fontsize=8, parse_math=False)
+    axes.set_title("\n".join(wrap(chart.title, letters)), fontsize=8, parse_math=False)
 
 
 def axis_word(word: str, longest: int = 14) -> str:
@@ -297,7 +329,7 @@ def draw_lines(axes: Axes, chart: LineChart) -> None:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     if chart.log:
         axes.set_yscale("log")
-    axes.set_title(chart.title, fontsize=10)
+    axes.set_title("\n".join(wrap(chart.title, 50)), fontsize=10)
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     axes.legend(frameon=False, fontsize=8)
 
@@ -316,7 +348,8 @@ def draw_intervals(axes: Axes, chart: IntervalChart) -> None:
             continue
         if is_number(row.low) and is_number(row.high):
             axes.plot([row.low, row.high], [at, at], color=colour, linewidth=2.5, solid_capstyle="round")
-        axes.plot(estimate := finite([row.estimate]), [at] * len(estimate), "o", color=colour, markersize=6)
+        estimate = finite([row.estimate])
+        axes.plot(estimate, [at] * len(estimate), linestyle="", color=colour, **verdict_marker(row.kind))
         dots = finite(row.dots)
         axes.plot(dots, [at - 0.25] * len(dots), "o", color=GREY, alpha=0.6, markersize=3)
     axes.spines["left"].set_visible(False)
@@ -382,19 +415,18 @@ def draw_pictures(pictures: Sequence[Picture], title: str) -> Figure:
         return figure
 
 
-def write_figure(result: Result, path: Path) -> None:
-    """The charts of a result, in the format of the file's ending."""
-    charts = [chart for part in result.describe().parts() for chart in part.charts]
-    write_drawing(path, lambda: draw(charts))
-
-
-def write_drawing(path: Path, drawn: Callable[[], Figure]) -> None:
-    """`drawn` is called once the file's ending is known to be right."""
+def figure_kind(path: Path) -> str:
     kind = path.suffix.lstrip(".").lower()
     if kind not in TIMELESS:
         raise BadInput(f"a figure cannot be written as {kind!r}", f"formats: {', '.join(TIMELESS)}")
+    return kind
+
+
+def write_figure(result: Result, path: Path) -> None:
+    """What `result.plot()` draws, in the format of the file's ending."""
+    kind = figure_kind(path)
     with our_look():
-        write_bytes(path, figure_bytes(drawn(), kind, dpi=150))
+        write_bytes(path, figure_bytes(result.plot(), kind, dpi=150))
 
 
 def shade_of(nats: float | None) -> str | None:

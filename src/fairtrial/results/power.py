@@ -65,7 +65,7 @@ class Power(Result):
             table = Table("", ("seeds", "test items, if seeds differ little", "if they differ much"), rows)
             if all(each.low == each.high for each in self.needs):
                 table = Table("", ("seeds", "test items"), tuple(cells[:2] for cells in rows))
-            return Description((self.sentence,), [table])
+            return Description((self.sentence,), [table], charts=[self._chart()])
         columns = ("metric", "seeds", "items", "comparisons", "smallest difference, low", "high")
         numbers = (few_digits(self.low), few_digits(self.high))
         cells = row(self.metric, self.seeds, self.items, self.comparisons, *numbers)
@@ -79,7 +79,8 @@ class Power(Result):
                 self.metric, seeds, self.items, family=self.comparisons, components=self.components
             )
             assert expected is not None
-            rows.append(IntervalRow(f"{seeds} seeds", None, expected.low, expected.high))
+            exact = expected.low if expected.low == expected.high else None  # the spread is known
+            rows.append(IntervalRow(f"{seeds} seeds", exact, expected.low, expected.high))
         unit = METRICS[self.metric].unit if self.metric in METRICS else self.metric
         return IntervalChart(f"smallest detectable difference, {self.items:,} items", unit, tuple(rows))
 

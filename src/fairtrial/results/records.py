@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairtrial.description import (
     MISSING,
@@ -22,6 +23,7 @@ from fairtrial.description import (
     Table,
     row,
 )
+from fairtrial.errors import BadInput
 from fairtrial.events import Logged, Scored, Started, Stepped
 from fairtrial.formatting import (
     KINDS,
@@ -38,7 +40,8 @@ from fairtrial.formatting import (
 )
 from fairtrial.recipe import Recipe
 from fairtrial.record import Listed, Record
-from fairtrial.report.render import PROSE_WIDTH, terminal_width, text_lines
+from fairtrial.report.plots import draw
+from fairtrial.report.render import PROSE_WIDTH, render, terminal_width, text_lines
 from fairtrial.results.sentences import counted
 from fairtrial.results.values import VariantSearch
 from fairtrial.statistics.outcomes import Z_ONE_SIDED
@@ -52,7 +55,10 @@ from fairtrial.stored import (
     TrialResult,
 )
 
-MOST_CURVE_ROWS = 21
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_CURVE_ROWS, MOST_DRAWN = 21, 8
 LISTING = ("record", "task", "recipe", "parts", "seed", "test sets")
 SCORES = {  # task: title and y axis of a chart; all but accuracy have a log scale
     "classify": ("Accuracy during training", "share right"),
@@ -138,10 +144,10 @@ class Records(Result):
     listed: tuple[Listed, ...]
     class_names: tuple[str, ...] | None = None  # shown instead of the labels
 
-    def describe(self) -> Description:
-        """All that is known of a single record; of several, one row each."""
+    def describe(self, *, every: bool = False) -> Description:
+        """All that is known of a single record; of several, one row each. `every`: every step of the curves."""
         if len(self.listed) == 1 and not self.listed[0].problem:
-            return describe_record(self.listed[0].record, self.class_names)
+            return describe_record(self.listed[0].record, self.class_names, every=every)
         states = Counter(each.state for each in self.listed)
         told = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
         return Description((f"{states.total():,} records: {told}",), [listing_table(self.listed)])
@@ -156,8 +162,52 @@ class Records(Result):
         )
         return Description((caution,), [listing_table(self.listed)] if len(sound) > 1 else [], title, (), sections)
 
+    def render(self, to: str) -> str:
+        """As markdown, latex or csv, with every step of the curves."""
+        return render(self.describe(every=True), to)
+
+    def plot(self) -> Figure:
+        """Scores and loss during training, of each record."""
+        sound = [each.record for each in self.listed if not each.problem]
+        if not 1 <= len(sound) <= MOST_DRAWN:
+            raise BadInput(f"a figure shows 1 to {MOST_DRAWN} records, not {len(sound)}", "name the records to draw")
+        names = [f"{record.folder.name}: " * (len(sound) > 1) for record in sound]
+        charts = [(name, chart) for name, record in zip(names, sound, strict=True) for chart in record_charts(record)]
+        return draw([replace(chart, title=name + chart.title) for name, chart in charts])
+
     def rows(self) -> list[dict[str, object]]:
         return [listing_values(each) for each in self.listed]
+
+
+@dataclass(frozen=True, repr=False)
+class Curves(Result):
+    """Loss and score of every split while one trial was trained; iterated, they are `Curve`s.
+
+    >>> classifier.curves.to_frame().columns.tolist()
+    ['step', 'split', 'loss', 'score']
+    """
+
+    record: Record
+
+    def __iter__(self) -> Iterator[Curve]:
+        events = list(self.record.events())
+        return iter([loss_curve(events), *curves_of(events)])
+
+    def describe(self) -> Description:
+        events = list(self.record.events())
+        of_batches = [(step, "training batches", loss, None) for step, loss in loss_curve(events).points]
+        scored = [(each.step, each.split, each.metrics) for each in events if isinstance(each, Scored)]
+        numbers = [*of_batches, *((at, split, each.loss, each.figure(each.headline)) for at, split, each in scored)]
+        rows = []
+        for step, split, *pair in sorted(numbers, key=lambda each: each[0]):
+            cells = (Cell("" if each is None else f"{each:.4f}", number=each) for each in pair)
+            rows.append(row(Cell(str(step), number=step), split, *cells))
+        unit = next((CURVE_UNITS[each.headline] for *_, each in scored), "")
+        table = Table("", ("step", "split", "loss", "score"), tuple(rows), text_columns=2)
+        return Description([f"score: {unit}; loss: nats"], [table], charts=record_charts(self.record))
+
+    def rows(self) -> list[dict[str, object]]:
+        return [each | {"score": each["score"] if is_number(each["score"]) else None} for each in super().rows()]
 
 
 def listing_values(each: Listed) -> dict[str, object]:
@@ -186,8 +236,9 @@ def listing_row(each: Listed) -> Row:
     return row(str(each.record.folder), recipe.task, name, format_parts(recipe), seed, told)
 
 
-def describe_record(record: Record, names: Sequence[str] | None = None) -> Description:
-    """All that is known of one trial. `names`: of the classes, instead of their labels."""
+def describe_record(record: Record, names: Sequence[str] | None = None, *, every: bool = False) -> Description:
+    """All that is known of one trial. `names`: of the classes, instead of their labels; `every`: all steps of its
+    curves, and those of the loss."""
     trial, sentences, tables = record.trial, list[str](), list[Table]()
     if record.complete:
         of_trial = describe_trial(record.result, record.recipe, record.baseline)
@@ -198,8 +249,9 @@ def describe_record(record: Record, names: Sequence[str] | None = None) -> Descr
     else:
         sentences.append(f"not finished; continue with: fairtrial train --resume {record.folder}")
     sentences += [f"note: {note}" for note in trial.notes]
-    events = record.events()
-    tables += [table for table in (curve_table(curves_of(events)), about_table(record)) if table.rows]
+    events = list(record.events())
+    curves = [*curves_of(events), *(scored_losses(events) if every else ())]
+    tables += [table for table in (curve_table(curves, every=every), about_table(record)) if table.rows]
     return Description(sentences, tables, charts=record_charts(record))
 
 
@@ -315,17 +367,21 @@ def mean_curve(name: str, seeds: Sequence[Curve], *, log: bool = False) -> Curve
     return Curve(name, seeds[0].unit if seeds else "", tuple(points), tuple(band) if len(seeds) > 1 else ())
 
 
-def curve_table(curves: Sequence[Curve]) -> Table:
-    """One row for each scored step, one column for each split."""
+def curve_table(curves: Sequence[Curve], *, every: bool = False) -> Table:
+    """One row for each scored step, one column for each split. `every`: all steps, and what each column tells."""
     steps = sorted({step for curve in curves for step, _ in curve.points})
-    if len(steps) > MOST_CURVE_ROWS:  # with both ends
+    if len(steps) > MOST_CURVE_ROWS and not every:  # with both ends
         steps = [steps[round(at * (len(steps) - 1) / (MOST_CURVE_ROWS - 1))] for at in range(MOST_CURVE_ROWS)]
     values, unit = [dict(curve.points) for curve in curves], curves[0].unit if curves else ""
-    form = "{:.1%}" if unit == "accuracy" else "{:.1f}"
+    forms = [{"accuracy": "{:.1%}", "nats": "{:.3f}"}.get(curve.unit, "{:.1f}") for curve in curves]
     rows = []
     for step in steps:
-        rows.append(row(str(step), *(form.format(value[step]) if step in value else "" for value in values)))
-    return Table(f"curves ({unit}):", ("step", *(curve.name for curve in curves)), tuple(rows))
+        known = [(form, value.get(step)) for form, value in zip(forms, values, strict=True)]
+        cells = (Cell("" if number is None else form.format(number), number=number) for form, number in known)
+        rows.append(row(Cell(str(step), number=step), *cells))
+    kinds = ["loss" if curve.unit == "nats" else curve.unit.partition(",")[0] for curve in curves]
+    names = [f"{curve.name} {kind}" if every else curve.name for curve, kind in zip(curves, kinds, strict=True)]
+    return Table("curves" if every else f"curves ({unit}):", ("step", *names), tuple(rows))
 
 
 MANY_MB = 500  # of memory, from which on it is told

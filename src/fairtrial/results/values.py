@@ -410,6 +410,7 @@ class Cost:
     seconds_per_step: float | None = None
     peak_memory_mb: float | None = None
     seconds_ratio: float | None = None  # to the baseline's
+    load: float | None = None  # the highest of the machine in its trials, for each core, where it was above 1
 
 
 @dataclass(frozen=True)

@@ -432,7 +432,12 @@ def cost(task: TaskVerdict) -> Table | None:
         relative = MISSING if each.seconds_ratio is None else f"{each.seconds_ratio:.2f}×"
         rows.append(row(named(task, variant), *sizes, milliseconds, relative, plain_number(each.peak_memory_mb, 0)))
     columns = ("variant", "parameters", "FLOPs per step", "ms per step", "time, relative", "peak memory, MB")
-    return some("cost", columns, rows)
+    busy = {variant: each.load for variant, each in task.cost.items() if each.load is not None}
+    note = ""
+    if busy:
+        note = f"The machine was busy while {', '.join(busy)} trained (load {max(busy.values()):.1f} per core):"
+        note += " times are not comparable."
+    return some("cost", columns, rows, note)
 
 
 def audits(task: TaskVerdict) -> Table | None:

@@ -365,6 +365,7 @@ def cost(plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]]) -> 
             flops_per_step=measured.flops_per_step if measured else None,
             seconds_per_step=median(paces) if paces else None,
             peak_memory_mb=median(peaks) if peaks else None,
+            load=max((entry.load for entry in clocks if entry.load is not None), default=None),
         )
     base = costs[plan.study.baseline].seconds_per_step
     return {

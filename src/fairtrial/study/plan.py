@@ -15,7 +15,7 @@ import numpy as np
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import disk_errors, sha256_of, write_text
 from fairtrial.engines import Ending, Engine, Job, JobResult, Stop
-from fairtrial.environment import code_fingerprint
+from fairtrial.environment import busy_load, code_fingerprint
 from fairtrial.errors import BadInput, DiskTrouble, Interrupted
 from fairtrial.events import JobDone, JobFailed, StudyEvent, StudyNotice, TimingStarted
 from fairtrial.formatting import format_time
@@ -347,6 +347,9 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
 
     if jobs:
         on_event(TimingStarted(len(jobs)))
+        if load := busy_load():
+            text = f"this machine is busy (load {load:.1f} per core): the times of this plan may be too long"
+            on_event(StudyNotice(text))
     run_jobs(engine, jobs, on_event, stop, accept)
     return replace(plan, calibration=in_order(plan, measured))
 

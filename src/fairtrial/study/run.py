@@ -290,6 +290,25 @@ def own_weights_sentences(plan: Plan) -> list[Sentence]:
     return sentences
 
 
+def position_sentences(plan: Plan) -> list[str]:
+    """Of variants whose parts tell no positions, where the baseline's do; without any part, none are expected."""
+    from fairtrial.inspection.catalogue import POSITIONS, describe
+    from fairtrial.model.part import parts
+
+    known, sentences = parts.list(), []  # a plugin's are not loaded here
+    for task, recipes in plan.recipes.items():
+        used = {name: [each.name for each in recipe.parts] for name, recipe in recipes.items() if not recipe.external}
+        used = {name: own for name, own in used.items() if set(own) <= set(known)}
+        kept = {name: [each for each in own if describe(each).changes == POSITIONS] for name, own in used.items()}
+        lost = [name for name in kept if not kept[name] and set(used[name]) - {"none"}]
+        if (base := kept.get(plan.study.baseline)) and lost:
+            sentences.append(
+                f"[{task}] Warning: no positions in {', '.join(lost)}, and the baseline has {', '.join(base)}:"
+                f" two things change at once. To keep positions, add the part: {'+'.join([*base, *used[lost[0]]])}."
+            )
+    return sentences
+
+
 def training_sentences(plan: Plan) -> list[Sentence]:
     """Steps and epochs of each variant, where variants differ in batches or duration."""
     sentences = []
@@ -358,7 +377,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
             )
             for task, (count, in_group) in units.items()
         },
-        training=tuple(f"[{each.task}] {each.text}" for each in training_sentences(plan)),
+        training=(*position_sentences(plan), *(f"[{each.task}] {each.text}" for each in training_sentences(plan))),
         search_tries=0 if study.search is None else len(FACTORS) if study.search.tune else len(tries_of(study.search)),
         until_clear=options.rule == Rule.UNTIL_CLEAR,
         open_ended=open_ended,

@@ -41,6 +41,7 @@ from fairtrial.study.design import (
     base_recipes,
     check_seed_count,
     located,
+    recipe_of,
 )
 
 Table = dict[str, object]  # of TOML
@@ -228,7 +229,8 @@ def add_overrides(table: Table, overrides: Settings) -> None:
 
 
 def complete_study(table: Table, plugins: Sequence[Path] = (), fewest: int = 2) -> Study:
-    """The study of a table: tasks that fit the data unless it names some, and plugin files for all variants."""
+    """The study of a table: tasks that fit the data unless it names some, and plugin files for the variants that use
+    them."""
     data = table.get("data", "")
     if isinstance(data, dict):
         raise BadInput("this is a recipe, not a study", "a variant may be a recipe file: --variants learned mine.toml")
@@ -237,9 +239,29 @@ def complete_study(table: Table, plugins: Sequence[Path] = (), fewest: int = 2) 
         format_ = typed(typed(table, "set", dict, {}), "data.format", str, "auto")
         table = table | {"tasks": list(tasks_of(Data(source=data, format=format_)))}
     study = study_from(table, fewest)
-    files = tuple(located(str(path)) for path in plugins)
-    variants = tuple(replace(variant, plugins=(*variant.plugins, *files)) for variant in study.variants)
-    return replace(study, variants=variants)
+    for path in plugins:
+        users = users_of(study, path)
+        file = (located(str(path)),)
+        own = [replace(each, plugins=each.plugins + file * (each.name in users)) for each in study.variants]
+        study = replace(study, variants=tuple(own))
+    return study
+
+
+def users_of(study: Study, file: Path) -> set[str]:
+    """Variants with a part, model or optimizer that a plugin's file names. What it registers is known only once its
+    code has run: where it names none of them, they all may use it."""
+    everyone = {variant.name for variant in study.variants}
+    if not file.is_file():
+        return everyone  # refused where it is read
+    text = file.read_text(encoding="utf-8", errors="replace")
+    found = set()
+    for variant in study.variants:
+        recipes = [recipe_of(study, task, variant) for task in variant.tasks or study.tasks]
+        choices = [choice.name for recipe in recipes for choice in (*recipe.parts, recipe.model)]
+        names = {name for name in (*choices, *(recipe.training.optimizer for recipe in recipes)) if name}
+        if any(f'"{name}"' in text or f"'{name}'" in text for name in names):
+            found.add(variant.name)
+    return found or everyone
 
 
 def study_from(table: Mapping[str, object], fewest: int = 2) -> Study:
