@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from shlex import quote
@@ -111,7 +111,7 @@ class Decoder:
     names: Mapping[str, str]  # ours -> Hugging Face's, with {} for the number of the layer
     config: Mapping[str, str]  # entry of config.json -> one of our sizes
     fixed: Callable[[Sizes], dict[str, object]] = lambda sizes: {}  # other entries
-    attention: Callable[[Tensor, Tensor, Tensor, int], dict[str, Tensor]] = split
+    attention: Callable[..., dict[str, Tensor]] = split  # queries, keys, values, heads
     shares_keys: bool = True  # otherwise shared keys and values are written once for each head
     transposed: bool = False  # matrices of layers
 
