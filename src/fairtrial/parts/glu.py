@@ -16,9 +16,11 @@ from fairtrial.recipe import Shape
 class Gated(Part):
     activation: Callable[[Tensor], Tensor]
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, *, bias: bool = True) -> None:
+        """`bias`: of all three projections; LLaMA, Qwen 3 and Gemma have none."""
         super().__init__(shape)
-        self.gates = nn.ModuleList(nn.Linear(shape.width, shape.hidden) for _ in range(shape.layers))
+        self.forward_bias = bias
+        self.gates = nn.ModuleList(nn.Linear(shape.width, shape.hidden, bias=bias) for _ in range(shape.layers))
 
     def feed_forward(self, x: Tensor, own: FeedForward, layer: int) -> Tensor:
         return own.down(self.activation(own.up(x)) * self.gates[layer](x))

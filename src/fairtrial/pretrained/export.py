@@ -114,6 +114,7 @@ class Decoder:
     attention: Callable[..., dict[str, Tensor]] = split  # queries, keys, values, heads
     shares_keys: bool = True  # otherwise shared keys and values are written once for each head
     transposed: bool = False  # matrices of layers
+    gemma: bool = False  # norms store their scale minus one, and token vectors are multiplied by sqrt(width)
 
     @property
     def title(self) -> str:
@@ -233,6 +234,23 @@ DECODERS = (  # the first that fits is taken
         lambda sizes: WITH_BIAS,
     ),
     Decoder(
+        *("Qwen3ForCausalLM", "qwen3", (LLAMA | {"window", "qk-norm"}) - {"feed-forward bias"}, LLAMA_NAMES),
+        LLAMA_SIZES | pairs("sliding_window=window"),
+        lambda sizes: {**windowed(sizes), **WITH_BIAS},
+    ),
+    Decoder(
+        *("VaultGemmaForCausalLM", "vaultgemma", (LLAMA | {"window", "soft-cap"}) - {"feed-forward bias"}),
+        LLAMA_NAMES | pairs("forward_norm=model.layers.{}.pre_feedforward_layernorm"),
+        LLAMA_SIZES | pairs("hidden_activation=activation attn_logit_softcapping=cap query_pre_attn_scalar=head_dim"),
+        lambda sizes: {
+            "final_logit_softcapping": None,
+            **windowed(sizes),
+            "sliding_window": sizes["window"] or sizes["length"],  # it makes the mask of a window in any case
+            **WITH_BIAS,
+        },
+        gemma=True,
+    ),
+    Decoder(
         *("HYV3ForCausalLM", "hy_v3", LLAMA | {"qk-norm"}, LLAMA_NAMES, LLAMA_SIZES),
         lambda sizes: {"mlp_layer_types": ["dense"] * sizes["layers"], **WITH_BIAS},
     ),
@@ -305,8 +323,12 @@ def features_of(recipe: Recipe) -> set[str]:
     others = {name for name in found if not any(name in each.has for each in DECODERS)}
     ordered = POSITIONS & found or any(parts.find(name).sees_order for name in others & {*parts.list()})
     found = found - {"none"} if ordered else found | {"none"}
-    biases = {"output bias": shape.output_bias, "query bias": shape.qkv_bias, "feed-forward bias": True}
+    biases = {"output bias": shape.output_bias, "query bias": shape.qkv_bias, "feed-forward bias": forward_bias(recipe)}
     return found | {name for name, there in biases.items() if there}
+
+
+def forward_bias(recipe: Recipe) -> bool:
+    return all(choice.options.get("bias", True) for choice in recipe.parts if choice.name in GATES)
 
 
 def activation_of(recipe: Recipe) -> str:
@@ -320,7 +342,7 @@ def decoder_for(recipe: Recipe) -> Decoder:
     features = features_of(recipe)
 
     def cost(decoder: Decoder) -> int:  # a part counts twice as much as a field
-        return sum(1 if name in FIELDS else 2 for name in features - decoder.has)
+        return sum(1 if name in FIELDS or name.endswith("bias") else 2 for name in features - decoder.has)
 
     closest = min(DECODERS, key=cost)
     missing = features - closest.has
@@ -343,11 +365,15 @@ def changes_for(recipe: Recipe, decoder: Decoder) -> list[str]:
     """Settings of a network like the recipe's that the class computes."""
     has, features = decoder.has, features_of(recipe)
     plain = [replace(choice, options=without(choice.options, "global_tokens")) for choice in recipe.parts]
+    if "feed-forward bias" not in has:
+        plain = [
+            replace(each, options={**each.options, "bias": False}) if each.name in GATES else each for each in plain
+        ]
     kept = [choice for choice in plain if choice.name in SHARING or feature_of(choice) in has]
     if POSITIONS.isdisjoint(choice.name for choice in kept) and "none" not in features & has:
         kept.insert(0, PartChoice(name="rope" if "rope" in has else "learned"))
     if "plain" in features - has:
-        kept.append(PartChoice(name="swiglu"))
+        kept.append(PartChoice(name="swiglu", options={} if "feed-forward bias" in has else {"bias": False}))
     changed = [] if tuple(kept) == recipe.parts else [f"parts={quote(toml(to_table(kept)))}"]
     return changed + [FIELDS[name] for name in sorted(features - has) if name in FIELDS]
 
@@ -378,10 +404,12 @@ def decoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], t
     found: dict[str, Tensor] = {}
 
     def put(name: str, kind: str, value: Tensor, layer: int = 0) -> None:
+        value = value - 1 if to.gemma and name.endswith("norm") else value
         transposed = to.transposed and name.startswith(("attention.", "feed_forward."))
         found[f"{to.names[name].format(layer)}.{kind}"] = (value.t() if transposed else value).contiguous()
 
-    put("tokens", "weight", weights["body.tokens.weight"])
+    tokens, tied = weights["body.tokens.weight"], shape.tied and not to.gemma
+    put("tokens", "weight", tokens / math.sqrt(shape.width) if to.gemma else tokens)
     if "positions" in to.names:
         put("positions", "weight", position_table(recipe, weights))
     gates = next((f"body.parts.{choice.name}.gates" for choice in recipe.parts if choice.name in GATES), "")
@@ -403,13 +431,17 @@ def decoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], t
     for kind in KINDS:
         if f"body.norm.{kind}" in weights:
             put("norm", kind, weights[f"body.norm.{kind}"])
-    if not shape.tied:
-        put("out", "weight", weights["out.weight"])
+    if not tied:
+        put("out", "weight", tokens if shape.tied else weights["out.weight"])
     if "output bias" in to.has:
-        bias = weights.get("out.bias", torch.zeros(len(weights["body.tokens.weight"])))
+        bias = weights.get("out.bias", torch.zeros(len(tokens)))
         put("out", "bias", bias)
         found["lm_head.bias"] = bias.clone()
-    config = {"model_type": to.model_type, **{name: sizes[ours] for name, ours in to.config.items()}}
+    config = {
+        "model_type": to.model_type,
+        "tie_word_embeddings": tied,
+        **{name: sizes[ours] for name, ours in to.config.items()},
+    }
     return to.architecture, True, config | to.fixed(sizes), found
 
 
@@ -423,7 +455,8 @@ def sizes_of(recipe: Recipe, weights: Mapping[str, Tensor]) -> Sizes:
         "head_dim": shape.head_dim,
         "key_heads": others // (2 * shape.head_dim),
         "activation": activation_of(recipe),
-        "feed_forward_bias": True,
+        "feed_forward_bias": forward_bias(recipe),
+        "cap": built["soft-cap"].cap if "soft-cap" in built else None,
         "base": built["rope"].base if "rope" in built else 10_000.0,
         "window": built["window"].size if "window" in built else None,
         "rope": "rope" in built,
