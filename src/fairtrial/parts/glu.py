@@ -1,6 +1,7 @@
 """Glu: gated feed-forward layers, one product of two projections. `swiglu` is SiLU(x W) * (x V), `geglu` GELU(x W) * (x
 V) (Shazeer 2020, https://arxiv.org/abs/2002.05202; SwiGLU as in LLaMA). W is the block's own layer, V the part's: at an
-equal `shape.hidden` the feed-forward layer has half as many weights again."""
+equal `shape.hidden` the feed-forward layer has half as many weights again. `bias` = false: none of the three projections
+has a bias, as in LLaMA, Qwen 3 and Gemma."""
 
 from __future__ import annotations
 
@@ -17,7 +18,6 @@ class Gated(Part):
     activation: Callable[[Tensor], Tensor]
 
     def __init__(self, shape: Shape, *, bias: bool = True) -> None:
-        """`bias`: of all three projections; LLaMA, Qwen 3 and Gemma have none."""
         super().__init__(shape)
         self.forward_bias = bias
         self.gates = nn.ModuleList(nn.Linear(shape.width, shape.hidden, bias=bias) for _ in range(shape.layers))
