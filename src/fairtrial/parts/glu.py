@@ -1,7 +1,7 @@
 """Glu: gated feed-forward layers, one product of two projections. `swiglu` is SiLU(x W) * (x V), `geglu` GELU(x W) * (x
 V) (Shazeer 2020, https://arxiv.org/abs/2002.05202; SwiGLU as in LLaMA). W is the block's own layer, V the part's: at an
-equal `shape.hidden` the feed-forward layer has half as many weights again. `bias` = false: none of the three projections
-has a bias, as in LLaMA, Qwen 3 and Gemma."""
+equal `shape.hidden` the feed-forward layer has half as many weights again. `bias` = false: no projection has
+a bias, as in LLaMA, Qwen 3 and Gemma."""
 
 from __future__ import annotations
 
