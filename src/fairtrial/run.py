@@ -287,8 +287,9 @@ class Run(Result):
     def export(self, out: str | Path | None = None) -> Path:
         """Export a trained network for `transformers`' from_pretrained.
 
-        Decoders with learned positions and no output bias become GPT-2; encoders BERT (post-norm) or XLM-RoBERTa-XL
-        (pre-norm).
+        A language model becomes the first class that computes the same: Starcoder2, GPT-NeoX, GPT-2, GPT-Neo,
+        BertGeneration, Llama, SmolLM3, Arcee, Qwen3, VaultGemma or HYV3. An encoder becomes BERT (post-norm) or
+        XLM-RoBERTa-XL (pre-norm). What none of them computes is refused, with what to set instead.
 
         Args:
             out: The folder to write. Default: beside the record.

@@ -42,6 +42,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "disentangled": {"furthest": 5},
     "experts": {"experts": 3, "top": 1, "balance": 0.01},
     "fire": {"hidden": 8, "threshold": 5.0},
+    "geglu": {"bias": False},
     "grouped-query": {"groups": 1},
     "reweight": {"over": "row"},
     "rope": {"base": 50.0},
@@ -50,6 +51,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "sigmoid": {"bias": -1.0},
     "sinusoidal": {"scale": 0.5},
     "soft-cap": {"cap": 1.0},
+    "swiglu": {"bias": False},
     "t5": {"buckets": 8, "furthest": 20},
     "window": {"size": 5, "global_tokens": 2},
 }

@@ -22,9 +22,9 @@ from sampling import cases
 SHAPE = Shape(width=12, heads=2, layers=2, hidden=20, activation="gelu")
 
 
-def own_layer(shape: Shape = SHAPE) -> FeedForward:
+def own_layer(shape: Shape = SHAPE, *, bias: bool = True) -> FeedForward:
     torch.manual_seed(3)
-    return FeedForward(shape).double()
+    return FeedForward(shape, bias=bias).double()
 
 
 def built(name: str, **options: object) -> Part:
@@ -33,9 +33,11 @@ def built(name: str, **options: object) -> Part:
 
 
 @torch.no_grad()
-def test_swiglu_is_llamas() -> None:
-    config = LlamaConfig(hidden_size=12, intermediate_size=20, mlp_bias=True, hidden_act="silu", num_attention_heads=2)
-    oracle, own, part, x = LlamaMLP(config).double(), own_layer(), built("swiglu"), vectors(30, 12)
+@pytest.mark.parametrize("bias", [True, False])
+def test_swiglu_is_llamas(bias: bool) -> None:
+    config = LlamaConfig(hidden_size=12, intermediate_size=20, mlp_bias=bias, hidden_act="silu", num_attention_heads=2)
+    own, part, x = own_layer(bias=bias), built("swiglu", bias=bias), vectors(30, 12)
+    oracle = LlamaMLP(config).double()
     oracle.gate_proj.load_state_dict(own.up.state_dict())
     oracle.up_proj.load_state_dict(part.gates[1].state_dict())
     oracle.down_proj.load_state_dict(own.down.state_dict())

@@ -24,10 +24,10 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, *, bias: bool = True) -> None:
         super().__init__()
-        self.up = nn.Linear(shape.width, shape.hidden)
-        self.down = nn.Linear(shape.hidden, shape.width)
+        self.up = nn.Linear(shape.width, shape.hidden, bias=bias)
+        self.down = nn.Linear(shape.hidden, shape.width, bias=bias)
         self.activation = ACTIVATIONS[shape.activation]
 
     def forward(self, x: Tensor) -> Tensor:

@@ -35,10 +35,10 @@ def make_norm(shape: Shape) -> nn.Module:
 class Block(nn.Module):
     """Pre-norm: each layer reads a normed copy, and the residual stream stays as it is (GPT-2)."""
 
-    def __init__(self, shape: Shape, layer: int, key_heads: int | None = None) -> None:
+    def __init__(self, shape: Shape, layer: int, key_heads: int | None = None, *, forward_bias: bool = True) -> None:
         super().__init__()
         self.attention_norm, self.attention = make_norm(shape), Attention(shape, layer, key_heads)
-        self.forward_norm, self.feed_forward = make_norm(shape), FeedForward(shape)
+        self.forward_norm, self.feed_forward = make_norm(shape), FeedForward(shape, bias=forward_bias)
         self.attention_dropout, self.forward_dropout = Dropout(shape.dropout), Dropout(shape.dropout)
 
     def forward(
@@ -120,7 +120,8 @@ class Body(nn.Module):
         kind = Block if shape.norm_place == "pre" else PostBlock
         sharer = find_override(self.listed_parts(), "key_heads")
         key_heads = None if sharer is None else sharer.key_heads()
-        self.blocks = nn.ModuleList(kind(shape, layer, key_heads) for layer in range(shape.layers))
+        bias = all(part.forward_bias for part in self.listed_parts())
+        self.blocks = nn.ModuleList(kind(shape, layer, key_heads, forward_bias=bias) for layer in range(shape.layers))
         self.norm = make_norm(shape)  # of what leaves pre-norm blocks, of what enters post-norm ones
 
     def forward(

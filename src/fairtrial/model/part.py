@@ -88,6 +88,7 @@ class Part(nn.Module, metaclass=PartType):
 
     sees_order: bool = False
     relative: bool = False
+    forward_bias: bool = True  # whether the blocks' own feed-forward layers have biases
     excludes: Mapping[str, str] = {}  # hook -> reason
     decoder_only: ClassVar[str] = ""  # the reason
     hooks: ClassVar[frozenset[str]] = frozenset()  # those that a class overrides
