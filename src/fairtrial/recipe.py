@@ -79,7 +79,7 @@ class Data:
     source: Annotated[str, "a file, a folder, or 'sotu' for the embedded corpus"] = "sotu"
     format: Annotated[
         str,
-        "auto, course, table, jsonl, folder, text, lines or sotu; or a probe: order, brackets, counting, recall,"
+        "auto, course, table, jsonl, folder, text, lines, ids or sotu; or a probe: order, brackets, counting, recall,"
         " induction",
     ] = "auto"
     presidents: Annotated[tuple[str, ...], "whose speeches, with the embedded corpus"] = ("obama", "bush-43", "bush-41")
@@ -104,9 +104,11 @@ class Data:
 class Tokens:
     """How text becomes tokens."""
 
-    kind: Annotated[str, "tokenizer: word, character, bpe or whitespace; 'encoder': the encoder's own"] = "word"
+    kind: Annotated[
+        str, "tokenizer: word, character, bpe or whitespace; 'encoder': the encoder's own; 'ids': of .bin files"
+    ] = "word"
     min_count: Annotated[int, "minimum frequency: rarer training words become <unk>, so that <unk> is trained"] = 2
-    size: Annotated[int, "maximum vocabulary size"] = 20_000
+    size: Annotated[int, "maximum vocabulary size; of token ids the size itself"] = 20_000
     lowercase: Annotated[bool, "lower-case the text"] = False
     fit: Annotated[
         str,
