@@ -307,7 +307,7 @@ def spellings(given: Any, size: int, path: Path) -> tuple[str, ...]:
             f"itos is not a text for each entry ({error!r})", "correct it or leave it out", path=path
         ) from error
     if len(spelled) != size or len({*spelled, ""}) <= size:
-        what = f"itos must spell {size:,} entries, each in its own way: {len({*spelled} - {''}):,} are told apart"
+        what = f"itos must spell {size:,} entries, each in its own way: {len({*spelled} - {''}):,} differ"
         raise BadInput(what, "correct it or leave it out", path=path)
     return tuple(f"\\{each}" if each in SPECIAL else each for each in spelled)
 
