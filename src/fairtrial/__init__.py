@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from fairtrial.results.values import Verdict as Verdict
     from fairtrial.results.values import VerdictKind as VerdictKind
     from fairtrial.run import Run as Run
+    from fairtrial.training.optimizer import optimizer as optimizer
 
 __version__ = "0.2.0"
 
@@ -90,6 +91,7 @@ PUBLIC = {
     **dict.fromkeys(GATE.split(), "gate.actions"),
     **dict.fromkeys(["Gate", "ProposalState", "SelfTest"], "gate.state"),
     **dict.fromkeys(["Part", "part"], "model.part"),
+    "optimizer": "training.optimizer",
     **dict.fromkeys(["SanityCheck", "sanity_check"], "inspection.sanity"),
     "Recipe": "recipe",
     "Run": "run",

@@ -176,9 +176,9 @@ class Training:
         Duration(15, "epochs")
     )
     batch: Annotated[int, "batch size: sentences or windows"] = 16
-    optimizer: Annotated[str, "adamw, muon (matrices of the blocks; AdamW for the rest), adam, adagrad or sgd"] = (
-        "adamw"
-    )
+    optimizer: Annotated[
+        str, "adamw, muon (matrices of the blocks; AdamW for the rest), adam, adagrad or sgd; or one of your own"
+    ] = "adamw"
     learning_rate: Annotated[float, "peak learning rate"] = 1e-3
     weight_decay: Annotated[float, "weight decay (matrices only)"] = 0.01
     embedding_decay: Annotated[float, "weight decay of token embeddings, as a multiple of `weight_decay`"] = 1.0
@@ -202,7 +202,6 @@ class Training:
     precision: Annotated[str, "float32, or bfloat16: mixed precision, weights and loss stay float32"] = "float32"
 
     def __post_init__(self) -> None:
-        one_of("training.optimizer", self.optimizer, ("adamw", "muon", "adam", "adagrad", "sgd"))
         one_of("training.schedule", self.schedule, ("constant", "linear", "cosine", "wsd"))
         one_of("training.keep", self.keep, ("best", "last"))
         one_of("training.precision", self.precision, ("float32", "bfloat16"))
@@ -353,6 +352,7 @@ ADDED_FIELDS = (
     ("shape", "embedding_dropout"), ("training", "embedding_decay"), ("training", "input_noise"),
     ("training", "sampled_words"),
 )  # fmt: skip
+OPTIMIZERS = ("adamw", "muon", "adam", "adagrad", "sgd")  # others are known once the file that brings them is loaded
 ANY = object()
 # fields of version 0.2.0 that are gone, with the value that changed nothing (ANY: none did). The first few are part of
 # every fingerprint still, so that those of old records stay the same

@@ -23,9 +23,10 @@ from fairtrial.provenance import located, started, trial_info, trial_result
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
-from fairtrial.training.checkpoint import Checkpoints
+from fairtrial.training.checkpoint import Checkpoints, check_resumes
 from fairtrial.training.device import deterministic
 from fairtrial.training.loop import Loop, put_weights, weights_of
+from fairtrial.training.optimizer import check_optimizer
 from fairtrial.training.scoring import Score
 from fairtrial.training.tasks import Task, build_network
 
@@ -50,11 +51,13 @@ def run_trial(
     `plugins`: files that were loaded for this trial (`load_files`), with their sha256. `with_baseline`: when all is
     done, score a simple model on the same items, too."""
     ensure_free(folder)
+    check_optimizer(recipe.training.optimizer)
     sources = keep_written(code_names(recipe))
     digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in sources.items()}
     plugins = {**plugins, **load_code(recipe), **digests}
     with use_threads(threads):
         prepared = prepare(recipe, seed)
+        check_resumes(prepared.task.network, recipe.training)
         info = trial_info(prepared, threads, plugins, asked=fingerprint(recipe))
         with Record.create(folder, located(prepared.recipe), info, prepared.tokenizer.to_json(), sources) as record:
             return train(prepared, record, on_event, stop, save_seconds, with_baseline=with_baseline)

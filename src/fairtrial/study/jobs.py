@@ -40,6 +40,7 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import Calibration, DataAudit, StoredBaselines, TrialResult, write_document
+from fairtrial.training.checkpoint import check_resumes
 from fairtrial.training.loop import Loop
 from fairtrial.trial import resume_trial, run_trial
 
@@ -100,6 +101,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
         started = time.monotonic()
         prepared = prepare(recipe, job.seed)
         task = prepared.task
+        check_resumes(task.network, recipe.training)
         loop = Loop(task, recipe.training, recipe.scoring, job.seed)
         set_up_seconds = time.monotonic() - started
         parameters = sum(row.count for row in ledger_of(task.network).rows)
