@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
 from fairtrial.training.checkpoint import Checkpoints, check_resumes
 from fairtrial.training.device import deterministic
-from fairtrial.training.loop import Loop, put_weights, weights_of
+from fairtrial.training.loop import Loop, put_weights, timed_loop, weights_of
 from fairtrial.training.optimizer import check_optimizer
 from fairtrial.training.scoring import Score
 from fairtrial.training.tasks import Task, build_network
@@ -58,9 +59,23 @@ def run_trial(
     with use_threads(threads):
         prepared = prepare(recipe, seed)
         check_resumes(prepared.task.network, recipe.training)
+        if recipe.training.duration.seconds is not None:
+            prepared = in_steps(prepared, on_event)
         info = trial_info(prepared, threads, plugins, asked=fingerprint(recipe))
         with Record.create(folder, located(prepared.recipe), info, prepared.tokenizer.to_json(), sources) as record:
             return train(prepared, record, on_event, stop, save_seconds, with_baseline=with_baseline)
+
+
+def in_steps(prepared: Prepared, on_event: OnEvent) -> Prepared:
+    """With a duration in time as the number of steps that fill it here: the recipe of the record holds the steps, so
+    that a resumed or repeated trial takes the same."""
+    recipe = prepared.recipe
+    training = recipe.training
+    _, pace = timed_loop(prepared.task, training, recipe.scoring, prepared.seed)
+    duration = training.duration.at_pace(pace)
+    on_event(Notice(0, f"{training.duration} of training: {duration}, at {1000 * pace:.1f} ms each"))
+    recipe = replace(recipe, training=replace(training, duration=duration))
+    return replace(prepared, recipe=recipe, saved_tokenizer=prepared.tokenizer)  # with a network of its own
 
 
 def resume_trial(
