@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from fairtrial.gate.state import SelfTest as SelfTest
     from fairtrial.inspection.sanity import SanityCheck as SanityCheck
     from fairtrial.inspection.sanity import sanity_check as sanity_check
+    from fairtrial.model.external import optimizer as optimizer
     from fairtrial.model.part import Part as Part
     from fairtrial.model.part import part as part
     from fairtrial.recipe import Recipe as Recipe
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
     from fairtrial.results.values import Verdict as Verdict
     from fairtrial.results.values import VerdictKind as VerdictKind
     from fairtrial.run import Run as Run
-    from fairtrial.training.optimizer import optimizer as optimizer
 
 __version__ = "0.2.0"
 
@@ -91,7 +91,7 @@ PUBLIC = {
     **dict.fromkeys(GATE.split(), "gate.actions"),
     **dict.fromkeys(["Gate", "ProposalState", "SelfTest"], "gate.state"),
     **dict.fromkeys(["Part", "part"], "model.part"),
-    "optimizer": "training.optimizer",
+    "optimizer": "model.external",
     **dict.fromkeys(["SanityCheck", "sanity_check"], "inspection.sanity"),
     "Recipe": "recipe",
     "Run": "run",

@@ -27,12 +27,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import fairtrial.parts  # noqa: F401  (first, so that a plugin cannot take their names)
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, Stopped, message_of
-from fairtrial.model.external import BUILD, models
+from fairtrial.model.external import BUILD, check_optimizer, models, optimizers
 from fairtrial.model.hugging_face import find_builder, sources_of
 from fairtrial.model.part import Part, build_parts, parts
 from fairtrial.recipe import OPTIMIZERS, Recipe, with_length
 from fairtrial.registry import Registry
-from fairtrial.training.optimizer import check_optimizer, optimizers
 
 if TYPE_CHECKING:
     from fairtrial.record import Record

@@ -27,6 +27,7 @@ from fairtrial.data.corpus import (
 )
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.sotu import check_presidents
+from fairtrial.data.tables import source_files
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit, tokenizer_of_ids
 from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 # a length that the recipe leaves open: so many of the training texts are read whole, within these bounds
 WHOLE, SHORTEST, LONGEST = 0.99, 32, 256
 MOST_MEASURED = 5000  # texts
+ID_BYTES = 25  # of memory for each byte of token ids, about: they are read as words
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,9 @@ def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any])
     one."""
     if data.presidents != Data().presidents:
         check_presidents(data.presidents)  # also where other data are read
+    if data.format in ("auto", "ids") and find_format(data) == "ids":
+        files = chain.from_iterable(source_files(Path(data.source).expanduser(), (".bin",)).values())
+        check_memory(ID_BYTES * sum(file.stat().st_size for file in files), "reading these token ids")
     with status(f"reading {data.source}"):
         corpus = read(data, task, tokens.size)
         return shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))

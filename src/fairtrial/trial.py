@@ -17,6 +17,7 @@ from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import changed_since, check_environment, peak_memory_mb, use_threads
 from fairtrial.errors import Interrupted
 from fairtrial.events import Ended, Estimated, Event, FinalScoring, Notice, Ready, ScoringBaseline, Stepped
+from fairtrial.model.external import check_optimizer
 from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.progress import status
@@ -27,7 +28,6 @@ from fairtrial.run import Run, require_task
 from fairtrial.training.checkpoint import Checkpoints, check_resumes
 from fairtrial.training.device import deterministic
 from fairtrial.training.loop import Loop, put_weights, timed_loop, weights_of
-from fairtrial.training.optimizer import check_optimizer
 from fairtrial.training.scoring import Score
 from fairtrial.training.tasks import Task, build_network
 

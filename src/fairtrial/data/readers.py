@@ -41,7 +41,6 @@ from fairtrial.data.tables import (
 )
 from fairtrial.data.tokenizer import SPECIAL
 from fairtrial.disk import sha256_of
-from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 from fairtrial.rng import generator_for
@@ -50,7 +49,7 @@ TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train
 SPEAKERS = {"0": "Obama", "1": "W. Bush", "2": "H. W. Bush"}  # the course's labels
 LINE_SUFFIXES = (".tokens", ".txt")
 DEFAULT_SIZE = recipe.Tokens.size  # of a vocabulary: nobody has said another
-ID_BLOCK, ID_BYTES = 128, 40  # tokens of a document; memory of one as a word, about
+ID_BLOCK = 128  # tokens of a document
 
 
 def read(data: recipe.Data, task: str, size: int = DEFAULT_SIZE) -> Corpus:
@@ -321,7 +320,6 @@ def id_blocks(path: Path, entries: Sequence[str]) -> Iterator[Document]:
         raise BadInput(
             what, "a vocabulary of up to 65,536 entries is written as uint16, a larger one as uint32", path=path
         )
-    check_memory(ID_BYTES * count, f"a text of {count:,} tokens")
     ids = np.fromfile(path, kind)
     if len(beyond := np.flatnonzero(ids >= len(entries))):
         first = beyond[0]

@@ -20,10 +20,11 @@ from torch.optim import Optimizer
 
 from fairtrial.disk import append_line, disk_errors, write_bytes
 from fairtrial.errors import BadInput
+from fairtrial.model.external import Groups
 from fairtrial.recipe import OPTIMIZERS, Training
 from fairtrial.stored import SavedProgress, to_line
 from fairtrial.training.loop import Loop, put_weights, weights_of
-from fairtrial.training.optimizer import Groups, own_groups, own_optimizer
+from fairtrial.training.optimizer import own_groups, own_optimizer
 from fairtrial.typed import WrongValue, structure
 
 KEPT = 2  # checkpoints

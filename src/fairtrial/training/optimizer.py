@@ -13,11 +13,9 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
 from fairtrial.errors import BadInput
-from fairtrial.model.external import ExternalModel
+from fairtrial.model.external import ExternalModel, Groups, check_optimizer, optimizers
 from fairtrial.model.loss import project
-from fairtrial.model.part import parts, same_place
 from fairtrial.recipe import OPTIMIZERS, Training
-from fairtrial.registry import Registry, did_you_mean
 from fairtrial.training.device import device_of
 
 FUSED = ("cpu", "cuda", "mps")  # devices that have one kernel for a whole step
@@ -36,41 +34,6 @@ def light(kind: type[Optimizer]) -> type[Optimizer]:
     methods to keep the compiler out of them, and loads it for that. Here none is compiled."""
     inner: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in KEPT_OUT}
     return type(kind.__name__, (kind,), inner | {"step": torch.no_grad()(inspect.unwrap(kind.step))})
-
-
-Groups = list[dict[str, Any]]
-Make = Callable[[Groups, float], Optimizer]
-optimizers: Registry[Make] = Registry("optimizer")  # those of users; plugins fill it
-
-
-def optimizer(name: str) -> Callable[[Make], Make]:
-    """Names an optimizer of your own: a function of parameter groups and the learning rate, in a file of its own or in
-    a notebook's cell. Each group has its `params` and its `weight_decay`; the schedule scales the rates that it sets.
-
-    >>> import fairtrial as ft
-    >>> import torch
-    >>> @ft.optimizer("slow-sgd")
-    ... def slow(groups, learning_rate):
-    ...     return torch.optim.SGD(groups, lr=0.1 * learning_rate)
-    >>> ft.Recipe().with_(optimizer="slow-sgd").training.optimizer
-    'slow-sgd'
-    """
-
-    def keep(make: Make) -> Make:
-        if name in (*OPTIMIZERS, *parts.list()):
-            raise BadInput(f"{name!r} is the name of another optimizer or part", "choose another name")
-        if name in optimizers.list() and same_place(optimizers.find(name), make):
-            optimizers.drop(name)
-        return optimizers.add(name)(make)
-
-    return keep
-
-
-def check_optimizer(name: str) -> None:
-    known = [*OPTIMIZERS, *optimizers.list()]
-    if name not in known:
-        hint = "an optimizer of your own is read from its file: --with FILE.py (plugins= in Python)"
-        raise BadInput(f"training.optimizer = {name!r} is not known{did_you_mean(name, known)}", hint)
 
 
 def own_groups(network: nn.Module, training: Training) -> Groups:
