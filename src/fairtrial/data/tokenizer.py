@@ -28,7 +28,7 @@ from fairtrial.recipe import Tokens, one_of
 PAD, UNKNOWN, START, STOP, MASK = "<pad>", "<unk>", "<start>", "<stop>", "<mask>"
 SPECIAL = (PAD, UNKNOWN, START, STOP, MASK)
 KINDS = ("word", "character", "bpe", "whitespace")
-TABLED = ("word", "character", "whitespace", "ids")  # their words do not depend on what a vocabulary is fitted on
+TABLED = ("word", "character", "whitespace")  # their words do not depend on what a vocabulary is fitted on
 MANY = 32  # texts that are worth a table
 Counts = Mapping[str, int]  # of words
 FITS = {"train": "the training split only", "course": "both whole training files"}
@@ -59,7 +59,7 @@ class Tokenizer:
     def table_of(self) -> Tokens | None:
         """How texts become a table of this tokenizer's words; None: its rules are not ours of today."""
         tokens = Tokens(kind=str(self.facts.get("kind")), lowercase=bool(self.facts.get("lowercase")))
-        if self.pretrained or tokens.kind not in TABLED or not isinstance(self.inner.model, models.WordLevel):
+        if self.pretrained or tokens.kind not in (*TABLED, "ids") or not isinstance(self.inner.model, models.WordLevel):
             return None
         ours, own = _splitter(tokens), (self.inner.normalizer, self.inner.pre_tokenizer)
         same = all(one.__getstate__() == other.__getstate__() for one, other in zip(ours, own, strict=True))

@@ -379,9 +379,9 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
 def in_steps(plan: Plan) -> Plan:
     """Durations in time become the steps that were measured: from here on they are the study's."""
     base = replace(plan, recipes=recipes_of(plan.study, {}))
-    recipes, calibration, steps = (
-        {task: dict(named) for task, named in each.items()} for each in (plan.recipes, plan.calibration, plan.steps)
-    )
+    recipes = {task: dict(named) for task, named in plan.recipes.items()}
+    calibration = {task: dict(named) for task, named in plan.calibration.items()}
+    steps = {task: dict(named) for task, named in plan.steps.items()}
     fixed = replace(plan, recipes=recipes, calibration=calibration, steps=steps)
     for task, names in timed(plan.recipes).items():
         for name in names:
