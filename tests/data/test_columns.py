@@ -264,6 +264,8 @@ def test_wrong_token_ids_are_refused_with_their_place(tmp_path: Path) -> None:
     assert "tokens.size is 67" in refusal(67).what
     write(path, b"abc")
     assert "3 bytes are not ids" in refusal().what
+    ids(path, [1, 2, 3, 4] * 4, "<u4")
+    assert "every second id is 0" in refusal().what
     with pytest.raises(BadInput, match="for language models"):
         read(Data(source=str(path)), "classify", 66)
 

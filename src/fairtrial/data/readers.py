@@ -321,6 +321,9 @@ def id_blocks(path: Path, entries: Sequence[str]) -> Iterator[Document]:
             what, "a vocabulary of up to 65,536 entries is written as uint16, a larger one as uint32", path=path
         )
     ids = np.fromfile(path, kind)
+    if kind.itemsize == 2 and count >= 16 and not ids[1::2].any():
+        hint = "a vocabulary of up to 65,536 entries is written as uint16: numpy's astype(numpy.uint16)"
+        raise BadInput("every second id is 0: these are larger numbers than uint16", hint, path=path)
     if len(beyond := np.flatnonzero(ids >= len(entries))):
         first = beyond[0]
         what = f"token {first:,} is {ids[first]:,}, and the vocabulary has {len(entries):,} entries"
