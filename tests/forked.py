@@ -87,15 +87,13 @@ def auditing_here() -> Iterator[None]:
 
 @contextmanager
 def leaving_plugins() -> Iterator[Callable[[], None]]:
-    """Parts that come within it are gone afterwards; call it to be rid of them earlier, as in a new process."""
+    """What is registered within it is gone afterwards; call it to be rid of them earlier, as in a new process."""
     from fairtrial import plugins
-    from fairtrial.model.external import models
-    from fairtrial.model.part import parts
 
-    before = {*parts.list(), *models.list()}
+    before = {name for registry in plugins.REGISTRIES for name in registry.list()}
 
     def leave() -> None:
-        for registry in (parts, models):
+        for registry in plugins.REGISTRIES:
             for name in set(registry.list()) - before:
                 registry.drop(name)
         plugins._loaded.clear()

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from fairtrial.gate.state import SelfTest as SelfTest
     from fairtrial.inspection.sanity import SanityCheck as SanityCheck
     from fairtrial.inspection.sanity import sanity_check as sanity_check
+    from fairtrial.model.external import optimizer as optimizer
     from fairtrial.model.part import Part as Part
     from fairtrial.model.part import part as part
     from fairtrial.recipe import Recipe as Recipe
@@ -92,6 +93,7 @@ PUBLIC = {
     **dict.fromkeys(GATE.split(), "gate.actions"),
     **dict.fromkeys(["Gate", "ProposalState", "SelfTest"], "gate.state"),
     **dict.fromkeys(["Part", "part"], "model.part"),
+    "optimizer": "model.external",
     **dict.fromkeys(["SanityCheck", "sanity_check"], "inspection.sanity"),
     "Recipe": "recipe",
     "Run": "run",

@@ -1,5 +1,5 @@
-"""Plugins: parts and models from a user's file, registered as the built-in ones are. A file runs only where the user
-names it (`--with`, `--model`, a study file); nothing that a record holds is ever run.
+"""Plugins: parts, models and optimizers from a user's file, registered as the built-in ones are. A file runs only where
+the user names it (`--with`, `--model`, a study file); nothing that a record holds is ever run.
 
 A part or a model that was written in a notebook or a script is kept as one file of its own: the class or function, what
 it uses of the notebook, and its imports. So a record can say what it was trained with, and another process can build
@@ -29,14 +29,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import fairtrial.parts  # noqa: F401  (first, so that a plugin cannot take their names)
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, Stopped, message_of
-from fairtrial.model.external import BUILD, models
+from fairtrial.model.external import BUILD, check_optimizer, models, optimizers
 from fairtrial.model.hugging_face import find_builder, sources_of
 from fairtrial.model.part import Part, build_parts, parts
-from fairtrial.recipe import Recipe, with_length
+from fairtrial.recipe import OPTIMIZERS, Recipe, with_length
+from fairtrial.registry import Registry
 
 if TYPE_CHECKING:
     from fairtrial.record import Record
 
+REGISTRIES: tuple[Registry[Any], ...] = (parts, models, optimizers)
 # what this process has run: sha256 -> a file's name, or a library with its version; and the parts or model it brought
 _loaded: dict[str, tuple[str, tuple[str, ...]]] = {}
 
@@ -128,8 +130,9 @@ def load_code(recipe: Recipe) -> dict[str, str]:
 
 
 def code_names(recipe: Recipe) -> list[str]:
-    """Parts and model of a recipe."""
-    return [*(choice.name for choice in recipe.parts), *([recipe.model.name] if recipe.external else [])]
+    """Parts, model and optimizer of a recipe."""
+    own = [recipe.training.optimizer] if recipe.training.optimizer not in OPTIMIZERS else []
+    return [*(choice.name for choice in recipe.parts), *([recipe.model.name] if recipe.external else []), *own]
 
 
 def keep_written(names: Iterable[str]) -> dict[str, str]:
@@ -137,9 +140,9 @@ def keep_written(names: Iterable[str]) -> dict[str, str]:
     become. From here on they count as loaded from it; an older version of the same no longer does."""
     found: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        if name not in parts.list() and name not in models.list():
+        kind: Any = next((known.find(name) for known in REGISTRIES if name in known.list()), None)
+        if kind is None:
             continue  # a mistake that is told elsewhere
-        kind: Any = parts.find(name) if name in parts.list() else models.find(name)
         if kind.__module__.startswith(("fairtrial.", "fairtrial_plugin_")):
             continue
         text, file = source_of(kind, name), name.partition(":")[0] if name in models.list() else f"{name}.py"
@@ -215,7 +218,7 @@ def run_file(name: str, path: Path, content: bytes) -> ModuleType:
 
 def _register(path: Path, run: Callable[[], object]) -> tuple[str, ...]:
     """The names that `run` adds to the registries. If anything is wrong, none is added."""
-    before = {*parts.list(), *models.list()}
+    before = {name for registry in REGISTRIES for name in registry.list()}
     try:
         try:
             run()
@@ -223,17 +226,17 @@ def _register(path: Path, run: Callable[[], object]) -> tuple[str, ...]:
             raise
         except BaseException as error:  # whatever it raises
             raise _explained(path, error) from error
-        added = tuple(name for name in (*parts.list(), *models.list()) if name not in before)
+        added = tuple(name for registry in REGISTRIES for name in registry.list() if name not in before)
         for name in (each for each in added if each in parts.list()):
             kind = parts.find(name)
             if not (isinstance(kind, type) and issubclass(kind, Part)):
                 raise BadInput(f"{name!r} is not a Part", "derive its class from fairtrial.model.part.Part", path=path)
         if not added:
             hint = f'write @parts.add("name") above a part\'s class; a model is a function ({", ".join(BUILD)})'
-            raise BadInput("registers no part and has no model", hint, path=path)
+            raise BadInput("registers no part or optimizer and has no model", hint, path=path)
         return added
     except BaseException:
-        for registry in (parts, models):
+        for registry in REGISTRIES:
             for name in set(registry.list()) - before:
                 registry.drop(name)
         raise
@@ -253,7 +256,9 @@ def _explained(path: Path, error: BaseException) -> BadInput:
 
 
 def check_parts(recipe: Recipe) -> None:
-    """Refuse parts that are not known, and options that they do not take, without running a plugin's code."""
+    """Refuse parts that are not known, and options that they do not take, without running a plugin's code; and an
+    optimizer that is not known."""
+    check_optimizer(recipe.training.optimizer)
     if recipe.external:
         return  # known once its file or its library is loaded, in the process that builds it
     if recipe.encoder.source == "none":
@@ -280,6 +285,7 @@ def source_of(kind: Any, name: str) -> str:
         "\n".join(["import fairtrial", *imports]),
         *written.blocks,
         *([f'fairtrial.part("{name}")({kind.__name__})'] if hasattr(kind, "choice") else []),
+        *([f'fairtrial.optimizer("{name}")({kind.__name__})'] if name in optimizers.list() else []),
     ]
     return "\n\n".join(blocks) + "\n"
 

@@ -27,7 +27,8 @@ from fairtrial.data.corpus import (
 )
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.sotu import check_presidents
-from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
+from fairtrial.data.tables import source_files
+from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit, tokenizer_of_ids
 from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
 from fairtrial.progress import status
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 # a length that the recipe leaves open: so many of the training texts are read whole, within these bounds
 WHOLE, SHORTEST, LONGEST = 0.99, 32, 256
 MOST_MEASURED = 5000  # texts
+ID_BYTES = 25  # of memory for each byte of token ids, about: they are read as words
 
 
 @dataclass(frozen=True)
@@ -173,8 +175,11 @@ def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any])
     one."""
     if data.presidents != Data().presidents:
         check_presidents(data.presidents)  # also where other data are read
+    if data.format in ("auto", "ids") and find_format(data) == "ids":
+        files = chain.from_iterable(source_files(Path(data.source).expanduser(), (".bin",)).values())
+        check_memory(ID_BYTES * sum(file.stat().st_size for file in files), "reading these token ids")
     with status(f"reading {data.source}"):
-        corpus = read(data, task)
+        corpus = read(data, task, tokens.size)
         return shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))
 
 
@@ -200,6 +205,8 @@ def _fit_tokenizer(prepared: Prepared) -> Tokenizer:
     recipe = prepared.recipe
     if prepared.encoder is not None:
         return prepared.encoder.tokenizer
+    if prepared.corpus.entries:
+        return tokenizer_of_ids(prepared.corpus.entries, prepared.corpus.named)
     if (Path(recipe.tokens.fit) / "trial.json").is_file():
         from fairtrial.pretrained.checkpoint import take_vocabulary
 
@@ -215,7 +222,7 @@ def tasks_of(data: Data) -> tuple[str, ...]:
     found = find_format(data)
     if found in ("course", "sotu"):
         return ("classify", "lm")
-    return ("lm",) if found in ("text", "lines") else ("classify",)
+    return ("lm",) if found in ("text", "lines", "ids") else ("classify",)
 
 
 def recipes_for(data: str, task: str | None, name: str | None) -> list[Recipe]:

@@ -187,7 +187,7 @@ def located(recipe: Recipe) -> Recipe:
 def notes_on(prepared: Prepared, task: Task) -> list[str]:
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
     notes = [*copies_notes(prepared), *cuts(recipe, splits, task.counts.cut_to_length)]
-    if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
+    if recipe.tokens.kind != "ids" and tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
         )

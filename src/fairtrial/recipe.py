@@ -23,10 +23,13 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 
+SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
+
 
 @dataclass(frozen=True)
 class Duration:
-    """So many epochs or optimizer steps; epochs may have bounds in steps, for data of any size."""
+    """So many epochs, optimizer steps, or so much time. Epochs may have bounds in steps, for data of any size; a time
+    becomes a number of steps where training begins, by the speed of a few."""
 
     count: float
     unit: str
@@ -40,25 +43,39 @@ class Duration:
         600
         """
         bounds = r"(?:,\s*(\d+)\s*to\s*(\d+)\s*steps\s*)?"
-        found = re.fullmatch(rf"\s*(\d+(?:\.\d+)?)\s*(epochs?|steps?)\s*{bounds}", str(text))
-        if not found or (found[3] and found[2].startswith("step")):
-            hint = "write it as '15 epochs', '500 steps', or '6 epochs, 600 to 6000 steps'"
+        units = "epochs?|steps?|seconds?|minutes?|hours?"
+        found = re.fullmatch(rf"\s*(\d+(?:\.\d+)?)\s*({units})\s*{bounds}", str(text))
+        if not found or (found[3] and not found[2].startswith("epoch")):
+            hint = "write it as '15 epochs', '500 steps', '3 minutes', or '6 epochs, 600 to 6000 steps'"
             raise BadInput(f"{text!r} is not a duration of training", hint)
         count, unit = float(found[1]), found[2].rstrip("s") + "s"
         if max(count, *(float(bound or 0) for bound in found.groups()[2:])) > 1e15:
             raise BadInput(f"{text[:40]!r} is too long")
         if unit == "steps" and count != int(count):
             raise BadInput(f"a number of steps must be whole, got {text!r}")
+        if unit in SECONDS and not count:
+            raise BadInput(f"a time must be positive, got {text!r}")
         if not found[3]:
             return cls(count, unit)
         if not int(found[3]) <= int(found[4]):
             raise BadInput(f"{text!r}: the least number of steps is above the most")
         return cls(count, unit, int(found[3]), float(found[4]))
 
+    @property
+    def seconds(self) -> float | None:
+        """None: it is no time."""
+        return self.count * SECONDS[self.unit] if self.unit in SECONDS else None
+
+    def at_pace(self, step_seconds: float) -> Duration:
+        """A time as a number of steps that take so long; another duration as it is."""
+        return self if self.seconds is None else Duration(max(1, round(self.seconds / step_seconds)), "steps")
+
     def steps(self, steps_per_epoch: int) -> int:
         """In optimizer steps."""
         if self.unit == "steps":
             return int(self.count)
+        if self.seconds is not None:
+            raise BadInput(f"{self} is a time, and the speed of training is not known here", "give steps or epochs")
         return int(min(self.most, max(self.least, math.ceil(Decimal(str(self.count)) * steps_per_epoch))))
 
     def __str__(self) -> str:
@@ -79,7 +96,7 @@ class Data:
     source: Annotated[str, "a file, a folder, or 'sotu' for the embedded corpus"] = "sotu"
     format: Annotated[
         str,
-        "auto, course, table, jsonl, folder, text, lines or sotu; or a probe: order, brackets, counting, recall,"
+        "auto, course, table, jsonl, folder, text, lines, ids or sotu; or a probe: order, brackets, counting, recall,"
         " induction",
     ] = "auto"
     presidents: Annotated[tuple[str, ...], "whose speeches, with the embedded corpus"] = ("obama", "bush-43", "bush-41")
@@ -104,9 +121,11 @@ class Data:
 class Tokens:
     """How text becomes tokens."""
 
-    kind: Annotated[str, "tokenizer: word, character, bpe or whitespace; 'encoder': the encoder's own"] = "word"
+    kind: Annotated[
+        str, "tokenizer: word, character, bpe or whitespace; 'encoder': the encoder's own; 'ids': of .bin files"
+    ] = "word"
     min_count: Annotated[int, "minimum frequency: rarer training words become <unk>, so that <unk> is trained"] = 2
-    size: Annotated[int, "maximum vocabulary size"] = 20_000
+    size: Annotated[int, "maximum vocabulary size; of token ids the size itself"] = 20_000
     lowercase: Annotated[bool, "lower-case the text"] = False
     fit: Annotated[
         str,
@@ -170,13 +189,15 @@ class Shape:
 class Training:
     """Optimization."""
 
-    duration: Annotated[Duration, "how long to train: epochs, optimizer steps, or epochs within a range of steps"] = (
-        Duration(15, "epochs")
-    )
+    duration: Annotated[
+        Duration,
+        "how long to train: epochs, optimizer steps, epochs within a range of steps, or a time such as 3 minutes, which"
+        " becomes steps once their speed is measured",
+    ] = Duration(15, "epochs")
     batch: Annotated[int, "batch size: sentences or windows"] = 16
-    optimizer: Annotated[str, "adamw, muon (matrices of the blocks; AdamW for the rest), adam, adagrad or sgd"] = (
-        "adamw"
-    )
+    optimizer: Annotated[
+        str, "adamw, muon (matrices of the blocks; AdamW for the rest), adam, adagrad or sgd; or one of your own"
+    ] = "adamw"
     learning_rate: Annotated[float, "peak learning rate"] = 1e-3
     weight_decay: Annotated[float, "weight decay (matrices only)"] = 0.01
     embedding_decay: Annotated[float, "weight decay of token embeddings, as a multiple of `weight_decay`"] = 1.0
@@ -200,7 +221,7 @@ class Training:
     precision: Annotated[str, "float32, or bfloat16: mixed precision, weights and loss stay float32"] = "float32"
 
     def __post_init__(self) -> None:
-        one_of("training.optimizer", self.optimizer, ("adamw", "muon", "adam", "adagrad", "sgd"))
+        no_time("training.select_every", self.select_every)
         one_of("training.schedule", self.schedule, ("constant", "linear", "cosine", "wsd"))
         one_of("training.keep", self.keep, ("best", "last"))
         one_of("training.precision", self.precision, ("float32", "bfloat16"))
@@ -227,6 +248,7 @@ class Scoring:
     full_context: Annotated[float, "sliding windows: least share of the context that a scored token sees"] = 0.97
 
     def __post_init__(self) -> None:
+        no_time("scoring.curve_every", self.curve_every)
         share("scoring.full_context", self.full_context)
         if self.watch_test and not self.tests:
             raise BadInput("scoring.watch_test reads the test sets, and scoring.tests = false forbids it")
@@ -317,6 +339,11 @@ class Recipe:
         return write_recipe(self)
 
 
+def no_time(name: str, duration: Duration) -> None:
+    if duration.seconds is not None:
+        raise BadInput(f"{name} = '{duration}' is a time", "give steps or epochs; only training.duration may be a time")
+
+
 def at_least(least: int, section: str, values: object, *names: str) -> None:
     for name in names:
         if not getattr(values, name) >= least:
@@ -351,6 +378,7 @@ ADDED_FIELDS = (
     ("shape", "embedding_dropout"), ("training", "embedding_decay"), ("training", "input_noise"),
     ("training", "sampled_words"),
 )  # fmt: skip
+OPTIMIZERS = ("adamw", "muon", "adam", "adagrad", "sgd")  # others are known once the file that brings them is loaded
 ANY = object()
 # fields of version 0.2.0 that are gone, with the value that changed nothing (ANY: none did). The first few are part of
 # every fingerprint still, so that those of old records stay the same

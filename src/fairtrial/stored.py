@@ -304,6 +304,14 @@ class Calibration:
         return fixed + self.steps * self.step_seconds + self.score_seconds
 
 
+@dataclass(frozen=True)
+class TimedSteps:
+    """A duration in time as steps, measured when the study was first planned."""
+
+    steps: Positive
+    mark: str  # the recipe and the data that it was measured on
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanSummary:
     """What is about to happen, for whoever waits."""
@@ -369,6 +377,7 @@ class StoredPlan:
     trials: tuple[str, ...] = ()  # folders
     records: Mapping[str, str] = field(default_factory=dict)  # folder -> sha256 of the result of each finished trial
     calibration: Mapping[str, Mapping[str, Calibration]] = field(default_factory=dict)  # task -> variant
+    steps: Mapping[str, Mapping[str, TimedSteps]] = field(default_factory=dict)  # task -> variant, trained for a time
     looks: tuple[PastLook, ...] = ()  # verdicts that were given
     summary: PlanSummary | None = None
 

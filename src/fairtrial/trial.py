@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import busy_load, changed_since, check_environment, peak_memory_mb, use_threads
 from fairtrial.errors import Interrupted
 from fairtrial.events import Ended, Estimated, Event, FinalScoring, Notice, Ready, ScoringBaseline, Stepped
+from fairtrial.model.external import check_optimizer
 from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.progress import status
@@ -23,9 +25,9 @@ from fairtrial.provenance import located, started, trial_info, trial_result
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
-from fairtrial.training.checkpoint import Checkpoints
+from fairtrial.training.checkpoint import Checkpoints, check_resumes
 from fairtrial.training.device import deterministic
-from fairtrial.training.loop import Loop, put_weights, weights_of
+from fairtrial.training.loop import Loop, put_weights, timed_loop, weights_of
 from fairtrial.training.scoring import Score
 from fairtrial.training.tasks import Task, build_network
 
@@ -50,14 +52,30 @@ def run_trial(
     `plugins`: files that were loaded for this trial (`load_files`), with their sha256. `with_baseline`: when all is
     done, score a simple model on the same items, too."""
     ensure_free(folder)
+    check_optimizer(recipe.training.optimizer)
     sources = keep_written(code_names(recipe))
     digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in sources.items()}
     plugins = {**plugins, **load_code(recipe), **digests}
     with use_threads(threads):
         prepared = prepare(recipe, seed)
+        check_resumes(prepared.task.network, recipe.training)
+        if recipe.training.duration.seconds is not None:
+            prepared = in_steps(prepared, on_event)
         info = trial_info(prepared, threads, plugins, asked=fingerprint(recipe))
         with Record.create(folder, located(prepared.recipe), info, prepared.tokenizer.to_json(), sources) as record:
             return train(prepared, record, on_event, stop, save_seconds, with_baseline=with_baseline)
+
+
+def in_steps(prepared: Prepared, on_event: OnEvent) -> Prepared:
+    """With a duration in time as the number of steps that fill it here: the recipe of the record holds the steps, so
+    that a resumed or repeated trial takes the same."""
+    recipe = prepared.recipe
+    training = recipe.training
+    _, pace = timed_loop(prepared.task, training, recipe.scoring, prepared.seed)
+    duration = training.duration.at_pace(pace)
+    on_event(Notice(0, f"{training.duration} of training: {duration}, at {1000 * pace:.1f} ms each"))
+    recipe = replace(recipe, training=replace(training, duration=duration))
+    return replace(prepared, recipe=recipe, saved_tokenizer=prepared.tokenizer)  # with a network of its own
 
 
 def resume_trial(

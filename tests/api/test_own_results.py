@@ -191,11 +191,12 @@ def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtri
     pytest.importorskip("pyarrow")
     frame = pytest.importorskip("pandas").DataFrame(rows)
     frame.to_parquet(tmp_path / "r.parquet")
+    frame.to_feather(tmp_path / "r.arrow")
     packed, semicolons, listed = tmp_path / "p.csv.gz", tmp_path / "s.csv", tmp_path / "l.json"
     packed.write_bytes(gzip.compress(csv_file.read_bytes()))
     semicolons.write_text(csv_file.read_text().replace(",", ";"))
     listed.write_text(json.dumps(rows))
-    for what in (csv_file, jsonl, tmp_path / "r.parquet", frame, packed, semicolons, listed):
+    for what in (csv_file, jsonl, tmp_path / "r.parquet", tmp_path / "r.arrow", frame, packed, semicolons, listed):
         assert ft.verdict(what, columns=columns).comparisons == expected
     said = fairtrial("verdict", csv_file, "--column", "value=solved", "--column", "variant=network", "--json")
     assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"][0]["p"] == expected[0].p

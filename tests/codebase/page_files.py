@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 import fairtrial as ft
 import fairtrial.engines as job
 from course_text import write_course
@@ -66,6 +68,10 @@ def write_texts() -> None:
     write_course(Path("my-texts"))
     shutil.copytree("my-texts", "speechesdataset")
     sentences = Path("my-texts/train_LM.txt").read_text()
+    Path("shakespeare_char").mkdir()
+    np.frombuffer(sentences[:20_000].encode(), np.uint8).astype(np.uint16).clip(0, 64).tofile(
+        "shakespeare_char/train.bin"
+    )
     for name in ("my-novel.txt", "novel.txt", "my-text.txt"):
         Path(name).write_text("\n\n".join([sentences] * 3))
     Path("sentences.txt").write_text("We will build bridges.\nOur enemies shall find no harbour.\n")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Duration
+from fairtrial.recipe import Duration, Recipe
 from sampling import cases
 
 
@@ -37,7 +37,8 @@ def test_lengths_are_read(text: str, duration: Duration) -> None:
         "-1 epochs",
         "1e3 steps",
         "inf epochs",
-        "5 minutes",
+        "5 fortnights",
+        "5 minutes, 1 to 9 steps",
         "5 epochs more",
         "5 steps, 1 to 9 steps",
         7,
@@ -52,6 +53,28 @@ def test_what_is_no_length_is_refused_with_an_example(text: str) -> None:
 def test_there_are_no_parts_of_a_step() -> None:
     with pytest.raises(BadInput, match="must be whole"):
         Duration.read("2.5 steps")
+
+
+@cases(
+    ("text", "seconds"), [("90 seconds", 90), ("1 second", 1), ("0.5 minutes", 30), ("3minutes", 180), ("1 hour", 3600)]
+)
+def test_a_time_becomes_steps_by_their_speed(text: str, seconds: float) -> None:
+    duration = Duration.read(text)
+    assert duration.seconds == seconds
+    assert Duration.read(str(duration)) == duration
+    assert duration.at_pace(0.25) == Duration(4 * seconds, "steps")
+    assert duration.at_pace(1e9) == Duration(1, "steps"), "one step is taken at least"
+    with pytest.raises(BadInput, match="is a time, and the speed"):
+        duration.steps(10)
+    assert Duration(5, "epochs").at_pace(0.25) == Duration(5, "epochs"), "what is no time stays"
+
+
+def test_only_the_duration_of_training_may_be_a_time() -> None:
+    for name in ("training.select_every", "scoring.curve_every"):
+        with pytest.raises(BadInput, match=rf"{name} = '2 minutes' is a time"):
+            Recipe().with_(**{name: "2 minutes"})
+    with pytest.raises(BadInput, match="a time must be positive"):
+        Duration.read("0 seconds")
 
 
 @given(st.integers(0, 10**15) | st.floats(0, 1e15), st.sampled_from(["epochs", "steps"]), st.integers(0, 10**15))

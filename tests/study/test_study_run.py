@@ -383,6 +383,56 @@ def test_variants_with_other_batches_are_told_their_steps_and_epochs(
     assert told in plan_lines(structure(PlanSummary, without_kind))
 
 
+@pytest.mark.second
+@pytest.mark.usefixtures("audits_here")
+def test_variants_train_for_the_same_time_in_steps_that_a_continued_study_keeps(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    deep = {"parts": ["learned"], "shape.layers": 6}
+    settings = {"shape.layers": 1, "shape.width": 16, "shape.length": 12, "training.duration": "0.2 seconds"}
+
+    def study(seeds: int, **more: Any) -> Study:
+        variants = {"learned": {"parts": ["learned"]}, "deep": deep}
+        return tiny_study(variants=variants, set=settings | more, seeds=seeds)
+
+    home = tmp_path / "study"
+    verdict = run_study(study(1), home, InProcess(), Options(), heard)
+    assert verdict is not None
+    kept = StudyFolder(home).read_plan().steps["classify"]
+    assert kept["learned"].steps > kept["deep"].steps, "each has its own number, for the same time"
+    (told,) = heard.of("plan")[0]["training"]
+    steps = ", ".join(rf"{name} {own.steps:,} steps of \d+ rows \([\d.]+ epochs\)" for name, own in kept.items())
+    assert re.fullmatch(rf"\[classify\] Training differs: {steps}\. For 0\.2 seconds of training; .*once.*\.", told)
+    assert told.removeprefix("[classify] ") in verdict.text
+    assert len(heard.of("timing")) == 1
+
+    run_study(study(2), home, InProcess(), Options(), heard)
+    assert len(heard.of("timing")) == 1, "nothing is measured again"
+    assert StudyFolder(home).read_plan().steps["classify"] == kept
+    for name, own in kept.items():
+        records = [Record.open(home / "trials" / "classify" / name / f"seed-{seed}") for seed in (0, 1)]
+        assert [record.result.steps for record in records] == [own.steps] * 2
+    with pytest.raises(BadInput, match="another recipe"):
+        run_study(study(2, **{"training.duration": "0.1 seconds"}), home, InProcess(), Options(), heard)
+
+
+@pytest.mark.second
+@pytest.mark.usefixtures("audits_here")
+def test_a_search_tries_the_steps_of_the_study(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    settings = {"shape.layers": 1, "shape.width": 16, "shape.length": 12, "training.duration": "0.05 seconds"}
+    study = tiny_study(set=settings, seeds=1, search={"training.learning_rate": [0.01, 0.002]})
+    for _ in range(2):  # the second time all is there
+        assert run_study(study, tmp_path / "study", InProcess(), Options()) is not None
+    for name, own in StudyFolder(tmp_path / "study").read_plan().steps["classify"].items():
+        tried = sorted((tmp_path / "study" / "search" / "classify" / name).rglob("result.json"))
+        trained = sorted((tmp_path / "study" / "trials" / "classify" / name).rglob("result.json"))
+        assert (len(tried), len(trained)) == (2, 1)
+        assert {json.loads(path.read_text())["steps"] for path in (*tried, *trained)} == {own.steps}
+    times = {"training.duration": ["1 seconds", "2 seconds"]}
+    with pytest.raises(BadInput, match=r"a search over training\.duration needs steps"):
+        run_study(tiny_study(set=settings, search=times), tmp_path / "other", InProcess(), Options())
+
+
 def test_perplexities_picked_on_test_are_averaged_by_their_logs() -> None:
     def result(best: float, honest: float) -> TrialResult:
         return TrialResult(

@@ -7,14 +7,18 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
+import fairtrial as ft
+from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Training
+from fairtrial.training.checkpoint import check_resumes
 from fairtrial.training.optimizer import gradient_norm, learning_rate, light, make_optimizer, orthogonalized
 from sampling import cases
 
@@ -105,6 +109,55 @@ def test_muon_has_the_matrices_of_the_blocks_and_adamw_the_rest() -> None:
 
 def test_a_network_of_ones_own_is_trained_by_adamw() -> None:
     assert not any(group["muon"] for group in make_optimizer(toy(), Training(optimizer="muon")).param_groups)
+
+
+class Keeping(SGD):
+    """Half of the usual step, times a number that it keeps somewhere and counts up."""
+
+    place = "state"
+
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for weight in group["params"]:
+                keeper = {"state": self.state[weight], "group": group, "self": vars(self)}[self.place]
+                keeper["seen"] = keeper.get("seen", 0) + 1
+                weight.data.add_(weight.grad, alpha=-group["lr"] / keeper["seen"])
+
+
+@pytest.mark.parametrize("place", ["state", "group", "self"])
+@pytest.mark.usefixtures("plugins_leave")
+def test_an_optimizer_whose_state_a_checkpoint_cannot_hold_is_refused(place: str) -> None:
+    def make(groups: list[dict[str, Any]], learning_rate: float) -> Optimizer:
+        own = Keeping(groups, lr=learning_rate / 2)
+        own.place = place
+        return own
+
+    training = Training(optimizer="keeping", learning_rate=RATE)
+    ft.optimizer("keeping")(make)
+    network = toy()
+    before = weights(network)
+    if place == "state":
+        check_resumes(network, training)
+    else:
+        with pytest.raises(BadInput, match="'keeping' cannot be resumed from a checkpoint: it does not go on"):
+            check_resumes(network, training)
+    assert all(torch.equal(before[name], each) for name, each in weights(network).items()), "only copies are moved"
+    optimizer = make_optimizer(network, training)
+    assert [group["scale"] for group in optimizer.param_groups] == [0.5, 0.5]
+    assert {(group["weight_decay"], len(group["params"])) for group in optimizer.param_groups} == {(0.01, 2), (0.0, 3)}
+
+
+@pytest.mark.usefixtures("plugins_leave")
+def test_a_function_that_makes_no_optimizer_is_refused() -> None:
+    ft.optimizer("nothing")(lambda groups, learning_rate: None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(BadInput, match="optimizer 'nothing' gives NoneType, not a torch optimizer"):
+        make_optimizer(toy(), Training(optimizer="nothing"))
+    ft.optimizer("broken")(lambda groups, learning_rate: 1 / 0)  # type: ignore[arg-type,return-value]
+    with pytest.raises(BadInput, match="optimizer 'broken' raises ZeroDivisionError"):
+        make_optimizer(toy(), Training(optimizer="broken"))
+    for name in ("adamw", "rope"):
+        with pytest.raises(BadInput, match=f"{name!r} is the name of another"):
+            ft.optimizer(name)(lambda groups, learning_rate: SGD(groups, lr=learning_rate))
 
 
 def test_a_cosine_rate_falls_to_zero() -> None:

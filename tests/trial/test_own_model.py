@@ -229,3 +229,109 @@ def test_with_a_loss_and_an_optimizer_of_its_own_it_resumes_to_the_same_bits_and
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "half" / name).read_bytes(), name
     (checked,) = ft.verify(tmp_path / "half").records
     assert checked.state == "proven"
+
+
+LION = """
+import torch
+
+import fairtrial as ft
+
+
+class Lion(torch.optim.Optimizer):
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for weight in group["params"]:
+                state = self.state[weight]
+                if not state:
+                    state["momentum"], state["count"] = torch.zeros_like(weight), 0
+                state["count"] += 1  # a number of Python's: a checkpoint keeps it, too
+                weight.mul_(1 - group["lr"] * group["weight_decay"])
+                update = state["momentum"].lerp(weight.grad, 0.1).sign() / (1 - 0.9 ** state["count"])
+                weight.add_(update, alpha=-group["lr"])
+                state["momentum"].lerp_(weight.grad, 0.01)
+
+
+@ft.optimizer("lion")
+def lion(groups, learning_rate):
+    return Lion(groups, {"lr": 0.1 * learning_rate})
+"""
+
+
+def test_an_optimizer_of_ones_own_resumes_to_the_same_bits_and_is_proven(
+    tmp_path: Path, course_folder: Path, tiny: list[str], plugins_leave: Callable[[], None]
+) -> None:
+    file = tmp_path / "lion.py"
+    file.write_text(LION)
+    recipe = ft.Recipe.load("lm").with_(data=str(course_folder), optimizer="lion", steps=6)
+
+    def train(name: str, *stops: bool) -> None:
+        asked = iter(stops)
+        options = ft.RunOptions(stop=lambda: next(asked, bool(stops)), on_event=lambda event: None)
+        ft.train(recipe, **read_settings(tiny), plugins=[file], out=tmp_path / name, options=options)
+
+    train("whole")
+    with pytest.raises(ft.Interrupted):
+        train("half", False, False, True)
+    plugins_leave()  # as in a new process
+    with pytest.raises(BadInput, match=r"needs parts from lion\.py"):
+        ft.resume(tmp_path / "half", quiet=True)
+    ft.resume(tmp_path / "half", plugins=[file], quiet=True)
+    for name in ("model.safetensors", "events.jsonl", "outcomes.safetensors"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "half" / name).read_bytes(), name
+    (checked,) = ft.verify(tmp_path / "half", plugins=[file]).records
+    assert checked.state == "proven"
+    ft.train(recipe.with_(optimizer="sgd"), **read_settings(tiny), out=tmp_path / "other", quiet=True)
+    assert (tmp_path / "other" / "model.safetensors").read_bytes() != (
+        tmp_path / "half" / "model.safetensors"
+    ).read_bytes()
+    plugins_leave()
+    file.write_text(LION.replace("0.99", "0.9").replace("0.1)", "0.2)"))
+    with pytest.raises(BadInput, match=r"lion\.py has changed"):
+        ft.load(tmp_path / "half", plugins=[file])
+
+
+def test_an_unknown_optimizer_is_refused_with_those_that_are_known(
+    tmp_path: Path, course_folder: Path, fairtrial: Call, plugins_leave: Callable[[], None]
+) -> None:
+    (tmp_path / "lion.py").write_text(LION)
+    asked = ("train", "lm", "--data", course_folder, "--out", tmp_path / "run")
+    said = fairtrial(*asked, "--set", "training.optimizer=adamm")
+    assert (said.code, "did you mean 'adam'?" in said.err) == (2, True)
+    said = fairtrial(*asked, "--set", "training.optimizer=lionn", "--with", tmp_path / "lion.py")
+    assert (said.code, "did you mean 'lion'?" in said.err) == (2, True)
+    said = fairtrial(*asked, "--set", "training.optimizer=xyz")
+    assert "there is: adamw, muon, adam, adagrad, sgd" in said.err
+    assert not (tmp_path / "run").exists()
+    said = fairtrial(
+        "study", "--data", course_folder, "--variants", "none", "rope", "--set", "training.optimizer=adamm"
+    )
+    assert (said.code, "did you mean 'adam'?" in said.err) == (2, True)
+
+
+@pytest.mark.second
+def test_a_study_compares_optimizers_and_discloses_the_own_one(
+    tmp_path: Path, course_folder: Path, fairtrial: Call, tiny: list[str], audits_here: None, plugins_leave: Any
+) -> None:
+    (tmp_path / "lion.py").write_text(LION)
+    (tmp_path / "study.toml").write_text(
+        f"""
+        data = {str(course_folder)!r}
+        tasks = ["lm"]
+        seeds = 2
+        [variants.adamw]
+        parts = ["rope"]
+        [variants.lion]
+        parts = ["rope"]
+        with = ["lion.py"]
+        "training.optimizer" = "lion"
+        """
+    )
+    settings = [word for setting in tiny for word in ("--set", setting)]
+    out = tmp_path / "out"
+    said = fairtrial("study", tmp_path / "study.toml", "--out", out, "--engine", "here", *settings)
+    assert said.code == 0, said.err
+    told = json.loads((out / "verdict.json").read_text())
+    lines = [each["text"] for each in told["sentences"] if each["text"].startswith("Own training code")]
+    wanted = "lion uses its own optimizer. What is compared is network and optimizer, not the network alone."
+    assert lines == [f"Own training code: {wanted}"], "and nothing is said of adamw, which is ours"

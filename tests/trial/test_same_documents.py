@@ -40,6 +40,9 @@ def write_source(kind: str, folder: Path) -> Path:
     if kind == "lines":
         (folder / "novel.tokens").write_text("\n".join(f"it was day {row % 9} , and rain fell ." for row in range(90)))
         return folder / "novel.tokens"
+    if kind == "ids":
+        np.array([(n * n + n // 7) % 23 for n in range(9000)], np.uint16).tofile(folder / "train.bin")
+        return folder
     if kind == "csv":
         (folder / "rows.csv").write_text("label,text\n" + "\n".join(f"{label},{text}" for label, text in rows))
         return folder / "rows.csv"
@@ -65,6 +68,7 @@ CASES = {
     "novel, characters": ("lm", "text", ("tokens.kind=character",)),
     "novel, byte pairs": ("lm", "text", ("tokens.kind=bpe", "tokens.size=300")),
     "lines, whitespace": ("lm", "lines", ()),
+    "token ids": ("lm", "ids", ("tokens.size=23",)),
     "novel, a record's vocabulary": ("lm", "text", ("tokens.fit={record}",)),
     "sotu, mlm": ("mlm", "sotu", ("data.train_share=0.05", "tokens.kind=whitespace")),
 }

@@ -13,7 +13,10 @@ import fairtrial as ft
 from course_text import sentence
 from fairtrial.budget import fit_budget
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Recipe, load_recipe
+from fairtrial.events import Notice
+from fairtrial.recipe import Recipe, load_recipe, read_settings
+from fairtrial.record import Record
+from fairtrial.run import Run
 
 LM = Recipe.load("lm")
 
@@ -104,3 +107,36 @@ def test_a_budget_too_small_to_learn_is_refused_with_the_smallest_that_works(tas
     assert fit_budget(Recipe.load(task), smallest).recipe.training.duration.steps(1) >= 50
     with pytest.raises(BadInput, match="too short"):
         fit_budget(Recipe.load(task), f"{int(smallest[:-1]) - 0.99}s")
+
+
+@pytest.mark.second
+def test_a_duration_in_time_is_measured_once_and_then_a_number_of_steps(
+    tmp_path: Path, course_folder: Path, tiny: list[str]
+) -> None:
+    recipe = LM.with_(data=str(course_folder), **read_settings(tiny))
+
+    def train(name: str, time: str, *stops: bool) -> Run:
+        asked = iter(stops)
+        told: list[Any] = []
+        options = ft.RunOptions(stop=lambda: next(asked, bool(stops)), on_event=told.append)
+        run = ft.train(recipe.with_(duration=time), out=tmp_path / name, options=options)
+        (notice,) = [event.text for event in told if isinstance(event, Notice)]
+        assert notice.startswith(f"{time} of training: {run.recipe.training.duration}, at ")
+        return run
+
+    short, long = (train(name, time) for name, time in (("short", "0.03 seconds"), ("long", "0.6 seconds")))
+    steps = [run.record.result.steps for run in (short, long)]
+    assert [str(run.recipe.training.duration) for run in (short, long)] == [f"{count} steps" for count in steps]
+    assert steps[1] > 4 * steps[0] >= 4
+
+    with pytest.raises(ft.Interrupted):
+        train("half", "0.6 seconds", False, False, True)
+    half = Record.open(tmp_path / "half").recipe
+    assert half.training.duration.unit == "steps"
+    resumed = ft.resume(tmp_path / "half", quiet=True)
+    assert resumed.recipe == half
+    assert resumed.record.result.steps == half.training.duration.count
+    whole = ft.train(half, out=tmp_path / "whole", quiet=True)
+    assert whole.record.result.model_sha256 == resumed.record.result.model_sha256
+    (checked,) = ft.verify(tmp_path / "half").records
+    assert checked.state == "proven"

@@ -12,6 +12,7 @@ from pathlib import Path
 from fairtrial.data.corpus import Corpus, Document, Documents, into_sentences
 from fairtrial.data.duplicates import CLEAN, EXACT, find_duplicates
 from fairtrial.data.readers import find_format, read
+from fairtrial.data.tables import ARROW
 from fairtrial.disk import disk_errors, preparing, sweep_lock, whole_folder, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
@@ -73,7 +74,7 @@ def clean_data(
     on_progress("writing")
     documents = [document for corpus in corpora for document in (*corpus.train, *corpus.validation, *all_tests(corpus))]
     names = dict.fromkeys(chain.from_iterable(corpus.files for corpus in corpora))
-    if packed := [name for name in names if name.lower().endswith((".gz", ".parquet", ".json"))]:
+    if packed := [name for name in names if name.lower().endswith((".gz", ".json", ".bin", *ARROW))]:
         raise BadInput(f"{packed[0]} cannot be cleaned line by line", "save it as CSV or JSON lines", path=source)
     files = write_files(Path(source).expanduser(), out, list(names), documents, dropped)
     notes = tuple(dict.fromkeys(note for corpus in corpora for note in corpus.notes))

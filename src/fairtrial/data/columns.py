@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fairtrial.data.corpus import Corpus, Document, corpus_of
 from fairtrial.data.tables import (
+    ARROW,
     JSON_LINES,
     SPLIT_NAMES,
     SUFFIXES,
@@ -34,7 +35,7 @@ NONE = "none"  # for the split and the group: do not use such a column
 MOST_TESTS = 50
 INVALID = re.compile("[\0\ud800-\udfff]")
 NAME_COLUMNS = "name the columns in a first row: text and label (or say which they are: --text-column, --label-column)"
-TABLE_SUFFIXES, JSON_SUFFIXES = (".tsv", ".csv", ".parquet"), (*JSON_LINES, ".json")
+TABLE_SUFFIXES, JSON_SUFFIXES = (".tsv", ".csv", *ARROW), (*JSON_LINES, ".json")
 
 Columns = dict[str, str]  # kind of column -> its name in the table
 

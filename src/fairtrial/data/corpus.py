@@ -57,6 +57,8 @@ class Corpus:
     paragraphs: bool = False  # a document may hold several sentences
     spaced: bool = False  # words and punctuation are separated by spaces already
     ordered: bool = False  # neighbours belong together: carve contiguous sections, never single documents
+    entries: tuple[str, ...] = ()  # the whole vocabulary, where the data are token ids
+    named: bool = False  # entries are the spelling of tokens, in the byte alphabet of GPT-2; else numbers
     files: dict[str, str] = field(default_factory=dict)  # sha256 of every file read, by its name relative to the source
     course_lines: tuple[str, ...] = ()  # the course's folder: raw lines of both training files, labels included
     columns: dict[str, dict[str, str]] = field(default_factory=dict)  # those not used: name -> location -> value
@@ -204,7 +206,9 @@ def _carve_section(documents: Documents, share: float, rng: Generator, field: st
 
 
 def fitting_tokens(corpus: Corpus, tokens: Tokens) -> Tokens:
-    """Text whose words are separated by spaces already is split there and nowhere else."""
+    """Text whose words are separated by spaces already is split there and nowhere else; ids stay what they are."""
+    if corpus.entries:
+        return replace(tokens, kind="ids", size=len(corpus.entries), lowercase=False)
     return replace(tokens, kind="whitespace") if corpus.spaced and tokens.kind == "word" else tokens
 
 

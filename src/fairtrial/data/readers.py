@@ -9,8 +9,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from tokenizers.pre_tokenizers import ByteLevel
 
 from fairtrial import recipe
 from fairtrial.data.columns import JSON_SUFFIXES, TABLE_SUFFIXES, names_columns, read_columns, texts_of
@@ -30,11 +32,15 @@ from fairtrial.data.tables import (
     hashes,
     is_folder,
     read_lines,
+    saved_files,
+    saved_json,
     source_files,
     split_files,
     suffix_of,
     text_table,
 )
+from fairtrial.data.tokenizer import SPECIAL
+from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 from fairtrial.rng import generator_for
@@ -42,15 +48,21 @@ from fairtrial.rng import generator_for
 TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_"
 SPEAKERS = {"0": "Obama", "1": "W. Bush", "2": "H. W. Bush"}  # the course's labels
 LINE_SUFFIXES = (".tokens", ".txt")
+DEFAULT_SIZE = recipe.Tokens.size  # of a vocabulary: nobody has said another
+ID_BLOCK = 128  # tokens of a document
 
 
-def read(data: recipe.Data, task: str) -> Corpus:
-    """The corpus at `data.source`, its labels numbered."""
+def read(data: recipe.Data, task: str, size: int = DEFAULT_SIZE) -> Corpus:
+    """The corpus at `data.source`, its labels numbered. `size`: of the vocabulary that token ids are from."""
     recipe.one_of("data.format", data.format, FORMATS)
     recipe.one_of("task", task, recipe.TASKS)
     if data.format in PROBES:
         return _checked(PROBES[data.format](data), data, task)
     chosen, path = find_format(data), Path(data.source).expanduser()
+    if chosen == "ids":
+        if task != "lm":
+            raise BadInput("token ids are for language models", "choose task 'lm'", path=path)
+        return _checked(read_ids(path, size), data, task)
     if chosen in ("text", "lines") and task == "classify":
         hint = "classify needs a label for each text: use a .tsv, .csv or .jsonl file, or one folder per class"
         raise BadInput("plain text has no labels", f"{hint}; or choose task 'lm'", path=path)
@@ -78,6 +90,8 @@ def detect(path: Path) -> str:
         return SUFFIXES[suffix_of(path)]
     if is_course(path):
         return "course"
+    if saved_files(path):
+        return "table"
     for found, suffixes in SPLIT_SUFFIXES.items():
         if split_files(path, suffixes):
             return found
@@ -87,7 +101,7 @@ def detect(path: Path) -> str:
         return "text"
     names = [entry.name for entry in entries(path)]
     what = f"the folder contains {', '.join(names[:8])}" if names else "the folder is empty"
-    hint = "expected train.tsv (.csv, .jsonl, .txt, .tokens), one folder per class, or the course's files"
+    hint = "expected train.tsv (.csv, .jsonl, .txt, .tokens, .arrow, .bin), one folder per class, or the course's files"
     raise BadInput(f"no known format: {what}", hint, path=path)
 
 
@@ -256,6 +270,69 @@ def paragraphs(file: TextFile) -> Documents:
     return tuple(Document(text, location=file.location(block[0][0])) for text, block in zip(texts, blocks, strict=True))
 
 
+def read_ids(path: Path, size: int) -> Corpus:
+    """Token ids as nanoGPT writes them, one running text: a file, or a folder of train.bin, val.bin. `meta.json` beside
+    them tells the size of the vocabulary and may spell its entries; the pickle of that name is never read."""
+    sources, folder = source_files(path, (".bin",)), path if path.is_dir() else path.parent
+    files = {file: sha256_of(file) for found in sources.values() for file in found}
+    meta, spelled = folder / "meta.json", None
+    if meta.is_file():
+        table = saved_json(meta, "vocab_size")
+        told, spelled = table["vocab_size"], table.get("itos")
+        if type(told) is not int or told < 1 or size not in (told, DEFAULT_SIZE):
+            said = f"; tokens.size is {size:,}" if type(told) is int else ", which is no number of entries"
+            raise BadInput(f"vocab_size is {told}{said}", "correct one of them", path=meta)
+        size, files[meta] = told, sha256_of(meta)
+    elif size == DEFAULT_SIZE:
+        pickled = ", as meta.pkl is not read: a pickle can run code" * (folder / "meta.pkl").is_file()
+        hint = 'write {"vocab_size": 65} into a meta.json beside it, or add --set tokens.size=65'
+        raise BadInput(f"the size of the vocabulary is not known{pickled}", hint, path=path)
+    entries = spellings(spelled, size, meta) if spelled else tuple(map(str, range(size)))
+    blocks = {
+        split: tuple(chain.from_iterable(id_blocks(file, entries) for file in sources[split])) for split in sources
+    }
+    return corpus_of(
+        blocks, running=True, ordered=True, files=hashes(path, files), entries=entries, named=bool(spelled)
+    )
+
+
+def spellings(given: Any, size: int, path: Path) -> tuple[str, ...]:
+    """The text of each token as one word: its bytes, in the alphabet of GPT-2, where a space is a letter, too."""
+    try:
+        rows: list[str] = [given[str(number)] for number in range(size)] if isinstance(given, dict) else list(given)
+        spelled = tuple("".join(piece for piece, _ in ByteLevel(False).pre_tokenize_str(row)) for row in rows)
+    except (KeyError, TypeError) as error:
+        raise BadInput(
+            f"itos is not a text for each entry ({error!r})", "correct it or leave it out", path=path
+        ) from error
+    if len(spelled) != size or len({*spelled, ""}) <= size:
+        what = f"itos must spell {size:,} entries, each in its own way: {len({*spelled} - {''}):,} differ"
+        raise BadInput(what, "correct it or leave it out", path=path)
+    return tuple(f"\\{each}" if each in SPECIAL else each for each in spelled)
+
+
+def id_blocks(path: Path, entries: Sequence[str]) -> Iterator[Document]:
+    """Blocks of neighbours, whose ids are words."""
+    kind = np.dtype("<u2" if len(entries) <= 1 << 16 else "<u4")
+    count, rest = divmod(path.stat().st_size, kind.itemsize)
+    if rest or not count:
+        what = f"{path.stat().st_size:,} bytes are not ids of {kind.itemsize} bytes each"
+        raise BadInput(
+            what, "a vocabulary of up to 65,536 entries is written as uint16, a larger one as uint32", path=path
+        )
+    ids = np.fromfile(path, kind)
+    if kind.itemsize == 2 and count >= 16 and not ids[1::2].any():
+        hint = "a vocabulary of up to 65,536 entries is written as uint16: numpy's astype(numpy.uint16)"
+        raise BadInput("every second id is 0: these are larger numbers than uint16", hint, path=path)
+    if len(beyond := np.flatnonzero(ids >= len(entries))):
+        first = beyond[0]
+        what = f"token {first:,} is {ids[first]:,}, and the vocabulary has {len(entries):,} entries"
+        raise BadInput(what, "give its true size; above 65,536 entries ids are read as uint32", path=path)
+    words = np.array(entries, object)
+    for begin in range(0, count, ID_BLOCK):
+        yield Document(" ".join(words[ids[begin : begin + ID_BLOCK]]), location=f"{path}:token {begin:,}")
+
+
 # probes: tasks with exact answers that need what attention and positions are for, one file in `probe_tasks/` each
 
 Item = tuple[list[str], str]  # words, the right answer
@@ -299,8 +376,8 @@ READERS: dict[str, Callable[[Path, recipe.Data, str], Corpus]] = {
     "text": read_text,
     "lines": read_sentences,
 }
-FORMATS = ("auto", *READERS, "sotu", *PROBES)
-SPLIT_SUFFIXES = {"table": TABLE_SUFFIXES, "jsonl": JSON_SUFFIXES, "lines": (".tokens",)}
+FORMATS = ("auto", *READERS, "ids", "sotu", *PROBES)
+SPLIT_SUFFIXES = {"table": TABLE_SUFFIXES, "jsonl": JSON_SUFFIXES, "lines": (".tokens",), "ids": (".bin",)}
 SUFFIXES = {suffix: name for name, suffixes in SPLIT_SUFFIXES.items() for suffix in suffixes} | {".txt": "text"}
 MOST_LABELS = 1000
 HINT = "set data.format to one of: " + ", ".join(READERS)

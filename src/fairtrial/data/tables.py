@@ -1,6 +1,6 @@
 """Reading files and tables: the files of a data folder, text files as lines, and tables from anywhere as named columns
-(CSV, TSV, JSON lines, JSON and Parquet files, and what Python holds in memory). Data to train on and results to judge
-are both read here; every mistake is a BadInput with file and line."""
+(CSV, TSV, JSON lines, JSON, Parquet and Arrow files, and what Python holds in memory). Data to train on and results to
+judge are both read here; every mistake is a BadInput with file and line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -151,6 +151,42 @@ def split_files(folder: Path, suffixes: tuple[str, ...]) -> Sources:
     return found
 
 
+def saved_files(folder: Path) -> Sources:
+    """The Arrow files of a Dataset or a DatasetDict that Hugging Face's `save_to_disk` wrote, in their order; none
+    where it is another folder."""
+    if (folder / "state.json").is_file():
+        return {"train": listed_files(folder)}
+    if not (folder / "dataset_dict.json").is_file():
+        return {}
+    names = saved_json(folder / "dataset_dict.json", "splits")["splits"]
+    found: Sources = {}
+    for name in names:
+        if (split := split_name(name) or name) in found:
+            raise BadInput(f"two splits are the {split} set: {', '.join(names)}", "save one of them", path=folder)
+        found[split] = listed_files(folder / name)
+    if "train" not in found:
+        raise BadInput(f"no split is called 'train': {', '.join(names)}", "rename one, and save again", path=folder)
+    return found
+
+
+def listed_files(folder: Path) -> list[Path]:
+    return [
+        folder / Path(each["filename"]).name for each in saved_json(folder / "state.json", "_data_files")["_data_files"]
+    ]
+
+
+def saved_json(path: Path, key: str) -> dict[str, Any]:
+    """A file that describes those beside it, and must have this key."""
+    require_file(path)
+    try:
+        found = parse_json(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"invalid JSON: {error}", path=path) from error
+    if not isinstance(found, dict) or key not in found:
+        raise BadInput(f"expected a JSON object with {key!r}", path=path)
+    return found
+
+
 def split_part(file: Path) -> str:
     """`dev` of news.dev.tokens"""
     return bare(file).stem.rsplit(".", 1)[-1]
@@ -172,7 +208,7 @@ def source_files(path: Path, suffixes: tuple[str, ...]) -> Sources:
     """Files by split: a single file is the training set, a folder has files for each split."""
     if not is_folder(path):
         return {"train": [path]}
-    found = split_files(path, suffixes)
+    found = saved_files(path) or split_files(path, suffixes)
     if "train" not in found:
         names = " or ".join(f"train{suffix}" for suffix in suffixes)
         raise BadInput(f"there is no {names} in this folder{_suggestion('train', path)}", path=path)
@@ -198,7 +234,8 @@ def _suggestion(name: str, folder: Path) -> str:
 # tables
 
 JSON_LINES = (".jsonl", ".ndjson")
-SUFFIXES = (".csv", ".tsv", *JSON_LINES, ".json", ".parquet")
+ARROW = (".parquet", ".arrow", ".feather")  # what pyarrow reads
+SUFFIXES = (".csv", ".tsv", *JSON_LINES, ".json", *ARROW)
 HOW = (
     "give a path, a list of texts, a list of (label, text), a data frame, a Dataset,"
     " or a dict of them by split: {'train': ..., 'test': ...}"
@@ -208,7 +245,7 @@ Record = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length. The cells of CSV and TSV are texts; others are what JSON or Parquet hold."""
+    """Columns of equal length. The cells of CSV and TSV are texts; others are what JSON or Arrow hold."""
 
     source: str
     columns: dict[str, Sequence[object]]
@@ -239,7 +276,7 @@ def any_header(names: Sequence[str]) -> bool:
 def read_table(path: Path, has_header: Callable[[Sequence[str]], bool] = any_header, suffix: str = "") -> Table:
     """The table in a file, by its suffix. `has_header`: whether these cells of a first row are names."""
     suffix = suffix or suffix_of(path)
-    return parquet_table(path) if suffix == ".parquet" else text_table(read_lines(path), has_header, suffix)
+    return arrow_table(path, suffix) if suffix in ARROW else text_table(read_lines(path), has_header, suffix)
 
 
 @no_garbage_collection()
@@ -322,16 +359,48 @@ def json_list(file: TextFile) -> list[Record]:
     return objects
 
 
-def parquet_table(path: Path) -> Table:
-    from pyarrow import ArrowException
+def arrow_table(path: Path, suffix: str) -> Table:
+    """Of a Parquet file, or of Arrow's own format, as a file or as a stream, which is what Hugging Face saves."""
+    from pyarrow import ArrowException, ipc
     from pyarrow.parquet import read_table as read_parquet
 
+    require_file(path)
     try:
-        table = read_parquet(path)
+        if suffix == ".parquet":
+            table = read_parquet(path)
+        else:
+            with path.open("rb") as file:
+                read = ipc.open_file if file.read(6) == b"ARROW1" else ipc.open_stream
+                file.seek(0)
+                table = read(file).read_all()
         sha256 = sha256_of(path)
     except (ArrowException, OSError) as error:
-        raise BadInput(f"is not a Parquet file: {error}", path=path) from error
-    return Table(str(path), table.to_pydict(), range(1, table.num_rows + 1), sha256)
+        raise BadInput(
+            f"is not {'a Parquet' if suffix == '.parquet' else 'an Arrow'} file: {error}", path=path
+        ) from error
+    columns = table.to_pydict()
+    for name, classes in class_names(path, table.schema.metadata or {}).items():
+        if name in columns:
+            columns[name] = [named(classes, cell) for cell in columns[name]]
+    return Table(str(path), columns, range(1, table.num_rows + 1), sha256)
+
+
+def class_names(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
+    """The names of classes that Hugging Face stores as numbers, by column: told inside the file, or beside it."""
+    beside = path.with_name("dataset_info.json")
+    features: Any = {}
+    if b"huggingface" in metadata:
+        with suppress(ValueError, KeyError, TypeError):
+            features = parse_json(metadata[b"huggingface"].decode())["info"]["features"]
+    elif beside.is_file():
+        features = saved_json(beside, "features")["features"]
+    found = {name: kind.get("names") for name, kind in (features or {}).items() if isinstance(kind, dict)}
+    return {name: classes for name, classes in found.items() if isinstance(classes, list)}
+
+
+def named(classes: Sequence[str], cell: object) -> object:
+    """The name of a class; what is no class, such as the -1 of an unlabelled text, stays."""
+    return classes[cell] if isinstance(cell, int) and 0 <= cell < len(classes) else cell
 
 
 def by_name(rows: Sequence[Record]) -> dict[str, Sequence[object]]:
@@ -365,8 +434,7 @@ def with_class_names(dataset: Any) -> Iterator[Record]:
     """Classes are stored as numbers; their names are what a reader understands."""
     names = {key: kind.names for key, kind in dataset.features.items() if getattr(kind, "names", None)}
     for row in dataset:
-        named = {key: names[key][row[key]] for key in names if isinstance(row[key], int) and row[key] >= 0}
-        yield {**row, **named}
+        yield {**row, **{key: named(classes, row[key]) for key, classes in names.items()}}
 
 
 def as_record(row: object, number: int) -> Record:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens, one_of
 
 PAD, UNKNOWN, START, STOP, MASK = "<pad>", "<unk>", "<start>", "<stop>", "<mask>"
+SPECIAL = (PAD, UNKNOWN, START, STOP, MASK)
 KINDS = ("word", "character", "bpe", "whitespace")
 TABLED = ("word", "character", "whitespace")  # their words do not depend on what a vocabulary is fitted on
 MANY = 32  # texts that are worth a table
@@ -58,7 +59,7 @@ class Tokenizer:
     def table_of(self) -> Tokens | None:
         """How texts become a table of this tokenizer's words; None: its rules are not ours of today."""
         tokens = Tokens(kind=str(self.facts.get("kind")), lowercase=bool(self.facts.get("lowercase")))
-        if self.pretrained or tokens.kind not in TABLED or not isinstance(self.inner.model, models.WordLevel):
+        if self.pretrained or tokens.kind not in (*TABLED, "ids") or not isinstance(self.inner.model, models.WordLevel):
             return None
         ours, own = _splitter(tokens), (self.inner.normalizer, self.inner.pre_tokenizer)
         same = all(one.__getstate__() == other.__getstate__() for one, other in zip(ours, own, strict=True))
@@ -198,6 +199,18 @@ def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool
     return Tokenizer(inner, facts)
 
 
+def tokenizer_of_ids(entries: Sequence[str], named: bool) -> Tokenizer:
+    """The vocabulary that the data bring, whole: no id is ever unknown."""
+    special = [PAD, UNKNOWN]
+    inner = tokenizers.Tokenizer(models.WordLevel(dict(zip([*special, *entries], count())), unk_token=UNKNOWN))
+    inner.normalizer, inner.pre_tokenizer = _splitter(Tokens(kind="ids"))
+    if named:
+        inner.decoder = decoders.ByteLevel()
+    facts = {"kind": "ids", "size": inner.get_vocab_size(), "min_count": 1, "lowercase": False, "kept": len(entries)}
+    facts |= {"dropped": 0, "unknown_tokens": 0, "unknown_trained": False, "named": named}
+    return Tokenizer(inner, facts | {"fitted_on": _fingerprint(entries), "fitted_text": "none: the data are token ids"})
+
+
 def _fit_words(tokens: Tokens, counts: Counts, special: list[str]) -> tuple[tokenizers.Tokenizer, dict[str, int]]:
     """The most frequent tokens, ties in alphabetical order. The rest becomes unknown."""
     if not counts:
@@ -219,9 +232,11 @@ def _splitter(tokens: Tokens) -> tuple[normalizers.Normalizer, pre_tokenizers.Pr
     if tokens.kind == "word":
         normalizer, pre_tokenizer = word_splitter()
     elif tokens.kind == "whitespace":
-        spelled = "|".join(mark.strip("<>") for mark in (PAD, UNKNOWN, START, STOP, MASK))
+        spelled = "|".join(mark.strip("<>") for mark in SPECIAL)
         normalizer = normalizers.Replace(Regex(rf"(?<!\S)(?=<(?:{spelled})>(?!\S))"), "\\")
         pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    elif tokens.kind == "ids":
+        normalizer, pre_tokenizer = normalizers.Sequence([]), pre_tokenizers.WhitespaceSplit()
     else:
         normalizer = normalizers.Sequence([])
         pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")

@@ -22,7 +22,8 @@ from torch.nn.functional import cross_entropy
 
 from fairtrial.errors import BadInput, message_of
 from fairtrial.model.layers import own_rng
-from fairtrial.recipe import Shape
+from fairtrial.model.part import parts, same_place
+from fairtrial.recipe import OPTIMIZERS, Shape
 from fairtrial.registry import Registry, did_you_mean
 from fairtrial.rng import seed_for
 
@@ -39,6 +40,41 @@ CONTRACT = "the contract: model(ids [batch, time], mask=None) -> logits"
 
 Builder = Callable[..., nn.Module]
 models: Registry[Builder] = Registry("model")  # by `file.py:function`; plugins fill it
+
+
+Groups = list[dict[str, Any]]
+Make = Callable[[Groups, float], torch.optim.Optimizer]
+optimizers: Registry[Make] = Registry("optimizer")  # those of users; plugins fill it
+
+
+def optimizer(name: str) -> Callable[[Make], Make]:
+    """Names an optimizer of your own: a function of parameter groups and the learning rate, in a file of its own or in
+    a notebook's cell. Each group has its `params` and its `weight_decay`; the schedule scales the rates that it sets.
+
+    >>> import fairtrial as ft
+    >>> import torch
+    >>> @ft.optimizer("slow-sgd")
+    ... def slow(groups, learning_rate):
+    ...     return torch.optim.SGD(groups, lr=0.1 * learning_rate)
+    >>> ft.Recipe().with_(optimizer="slow-sgd").training.optimizer
+    'slow-sgd'
+    """
+
+    def keep(make: Make) -> Make:
+        if name in (*OPTIMIZERS, *parts.list()):
+            raise BadInput(f"{name!r} is the name of another optimizer or part", "choose another name")
+        if name in optimizers.list() and same_place(optimizers.find(name), make):
+            optimizers.drop(name)
+        return optimizers.add(name)(make)
+
+    return keep
+
+
+def check_optimizer(name: str) -> None:
+    known = [*OPTIMIZERS, *optimizers.list()]
+    if name not in known:
+        hint = "an optimizer of your own is read from its file: --with FILE.py (plugins= in Python)"
+        raise BadInput(f"training.optimizer = {name!r} is not known{did_you_mean(name, known)}", hint)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -240,8 +240,8 @@ def name_part(kind: type[Part]) -> str:
     return name
 
 
-def same_place(one: type, other: type) -> bool:
-    """Whether one class is the other, written anew."""
+def same_place(one: Any, other: Any) -> bool:
+    """Whether one class or function is the other, written anew."""
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 

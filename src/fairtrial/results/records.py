@@ -109,14 +109,19 @@ def describe_baselines(scores: TaskBaselines) -> Description:
         rows = []
         for baseline, sets in scores.baselines.items():
             score, low_high = sets[name]["all"], sets[name]["all"].interval or (None, None)
-            bytes_ = () if metric == "accuracy" else (f"{score.bits_per_byte:.3f}", f"{score.unknown_share:.1%}")
+            bytes_ = (
+                () if metric == "accuracy" else (number_text(score.bits_per_byte, ".3f"), f"{score.unknown_share:.1%}")
+            )
             rows.append(row(baseline, *(baseline_cell(sets[name].get(subset)) for subset in shown), *bytes_))
             points.append(IntervalRow(f"{baseline}, {name}", score.figure(metric), *low_high))
         more = ("bits per byte", "unknown") if metric == "perplexity" else ()
         tables.append(Table(f"{name}: {copies_text(copies)}", (metric, *shown, *more), tuple(rows)))
     note = "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
     if scores.task == "lm":
-        note += f" {OTHER_VOCABULARIES}"
+        every = [
+            score for sets in scores.baselines.values() for by_subset in sets.values() for score in by_subset.values()
+        ]
+        note += f" {bytes_note(every)}"
     sentences = [
         f"{scores.source}, recipe {scores.recipe or 'of your own'}, seed {scores.seed};"
         f" fitted on {scores.documents['train']:,} documents",
@@ -398,6 +403,11 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
 }
 LARGE_FAMILY, SEEDS_OF_LARGE_FAMILIES = 100, 10  # measured: docs/statistics.md
 OTHER_VOCABULARIES = "Compare models with other vocabularies by bits per byte: they count every byte."
+NO_BYTES = "Token ids that are not spelled out have no bits per byte: other vocabularies do not compare."
+
+
+def bytes_note(scores: Iterable[Metrics]) -> str:
+    return OTHER_VOCABULARIES if any(score.bits_per_byte is not None for score in scores) else NO_BYTES
 
 
 def start_lines(recipe: Recipe, started: Started) -> list[str]:
@@ -548,7 +558,7 @@ def score_table(result: TrialResult, baseline: BaselineScores | None = None) -> 
         note += " Clean items do not occur in the training set."
     if metric == "perplexity":
         strided = {scored: score.full_context for scored, score in scores.items() if score.full_context is not None}
-        note += f" {OTHER_VOCABULARIES}{strides_note(strided)}"
+        note += f" {bytes_note(scores.values())}{strides_note(strided)}"
     if baseline and baseline.skipped:
         note += f" {baseline.name} was left out: {baseline.skipped}."
     return Table("", ("scored on", head, name, *columns), tuple(rows), note).without_empty_columns()

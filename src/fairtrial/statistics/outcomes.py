@@ -353,10 +353,10 @@ def _kept(outcomes: SetOutcomes, keep: Mask) -> dict[str, Array]:
     return {name: array[:, keep] for name, array in outcomes.arrays.items()}
 
 
-def bits_per_byte(arrays: Mapping[str, Array]) -> float:
-    """Of one trial: every byte of the text counts, and what the tokens hide is spelled out."""
+def bits_per_byte(arrays: Mapping[str, Array]) -> float | None:
+    """Of one trial: every byte of the text counts, and what the tokens hide is spelled out. None: ids have none."""
     nats, sizes = per_item("bits per byte", dict(arrays))
-    return float(nats.sum()) / max(1.0, float(sizes.sum()))
+    return float(nats.sum() / sizes.sum()) if sizes.any() else None
 
 
 def confusion(labels: Counts, guesses: Counts, classes: int) -> Counts:
@@ -484,7 +484,7 @@ def _with_every_byte(found: Score, outcomes: SetOutcomes, keep: Mask) -> Score:
         known_only = math.exp(min(700.0, float((nats / known).mean())))
     return replace(
         found,
-        bits_per_byte=float((bits.values.sum(1) / bits.weights.sum(1)).mean()),
+        bits_per_byte=float((bits.values.sum(1) / bits.weights.sum(1)).mean()) if bits.weights.any() else None,
         unknown_share=float(kept["unknown"].sum() / kept["tokens"].sum()),
         perplexity_without_unknown=known_only,
     )

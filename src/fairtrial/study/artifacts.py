@@ -19,7 +19,7 @@ from fairtrial.disk import sha256_of
 from fairtrial.engines import AuditedVariant, AuditSubject, Job, JobResult
 from fairtrial.errors import BadInput
 from fairtrial.finding import REPORT, Passport, worst
-from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
+from fairtrial.recipe import OPTIMIZERS, Scoring, fingerprint, to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.results.values import (
     AuditLevel,
@@ -166,7 +166,8 @@ def passport_of(plan: Plan, task: str, variant: str, *, trained: bool = True) ->
     level = AuditLevel(worst(findings)) if all(passports) or worst(findings) == "red" else AuditLevel.UNAUDITED
     failed = [f"{each.id} {each.name}" for each in findings if level != AuditLevel.PASS and each.severity == level]
     told = {each.id for each in findings if each.verdict == REPORT}
-    code = tuple(code for id, code in OWN_CODE.items() if id in told)
+    own_step = plan.recipes[task][variant].training.optimizer not in OPTIMIZERS
+    code = tuple(code for id, code in OWN_CODE.items() if id in told or (own_step and code == OwnCode.OPTIMIZER))
     return AuditSummary(level, tuple(dict.fromkeys(failed)), own.accept_failed_audit, code)
 
 

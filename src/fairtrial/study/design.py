@@ -164,6 +164,7 @@ def with_written(study: Study, files: Mapping[str, Path]) -> Study:
         recipes = [recipe_of(study, task, variant) for task in variant.tasks or study.tasks]
         used = {f"{choice.name}.py" for recipe in recipes for choice in recipe.parts}
         used |= {recipe.model.name.partition(":")[0] for recipe in recipes}
+        used |= {f"{recipe.training.optimizer}.py" for recipe in recipes}
         own = (located(str(path)) for name, path in files.items() if name in used)
         return tuple(dict.fromkeys((*variant.plugins, *own)))
 

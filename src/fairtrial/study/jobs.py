@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 from safetensors.numpy import save
 
@@ -40,14 +39,12 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import Calibration, DataAudit, StoredBaselines, TrialResult, write_document
-from fairtrial.training.loop import Loop
+from fairtrial.training.checkpoint import check_resumes
+from fairtrial.training.loop import Loop, timed, timed_loop
 from fairtrial.trial import resume_trial, run_trial
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
-WARM_STEPS = 2
-LEAST_STEPS, MOST_STEPS = 3, 30  # timed once warm
 AFTER_TRAINING = ("M3", "M7", "V3", "V5", "V6", "T1", "F1")  # checks of a trained network
-STEP_SECONDS = 0.8  # spent on timing steps
 
 
 def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> TrialResult:
@@ -100,11 +97,11 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
         started = time.monotonic()
         prepared = prepare(recipe, job.seed)
         task = prepared.task
-        loop = Loop(task, recipe.training, recipe.scoring, job.seed)
+        check_resumes(task.network, recipe.training)
         set_up_seconds = time.monotonic() - started
+        loop, pace = timed_loop(task, recipe.training, recipe.scoring, job.seed)
         parameters = sum(row.count for row in ledger_of(task.network).rows)
         flops = flops_of(task.network, rows_in_step=recipe.training.batch).per_step
-        pace = step_seconds(loop)
         score_seconds, final_seconds = scoring_seconds(loop)
         return Calibration(
             set_up_seconds=round(set_up_seconds, 3),
@@ -119,15 +116,6 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> Calibration:
         )
 
 
-def step_seconds(loop: Loop) -> float:
-    """Seconds of one step, once warm."""
-    spent: list[float] = []
-    loop.network.train()
-    while len(spent) < WARM_STEPS + LEAST_STEPS or (sum(spent) < STEP_SECONDS and len(spent) < MOST_STEPS):
-        spent.append(timed(partial(loop.train_step, len(spent))))
-    return median(spent[WARM_STEPS:])
-
-
 def scoring_seconds(loop: Loop) -> tuple[float, float]:
     """Of one trial: for selection and for the curves, which grows with its steps; and of the sets at the end."""
     task = loop.task
@@ -138,12 +126,6 @@ def scoring_seconds(loop: Loop) -> tuple[float, float]:
     selection = (loop.steps / loop.select_every) * quick if task.choose_on else 0.0
     at_the_end = [split for split in task.sets if split != "train"]
     return selection + (loop.steps / loop.curve_every + 1) * curve, loop.final_seconds(at_the_end) or 0.0
-
-
-def timed(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> tuple[AuditedVariant, ...]:

@@ -20,11 +20,11 @@ from fairtrial.errors import BadInput, DiskTrouble, Interrupted
 from fairtrial.events import JobDone, JobFailed, StudyEvent, StudyNotice, TimingStarted
 from fairtrial.formatting import format_time
 from fairtrial.prepare import Prepared, prepare
-from fairtrial.recipe import Recipe, fingerprint, write_recipe
+from fairtrial.recipe import Recipe, fingerprint, with_changes, write_recipe
 from fairtrial.record import RESULT, Record
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.outcomes import CLEAN, describe_set
-from fairtrial.stored import Calibration, PastLook, PlanSummary, Settings, StoredPlan, TrialResult
+from fairtrial.stored import Calibration, PastLook, PlanSummary, Settings, StoredPlan, TimedSteps, TrialResult
 from fairtrial.study.design import METRIC, Study, Variant, check_same_items, recipe_of
 from fairtrial.study.folder import FAILURES, StudyFolder
 from fairtrial.study.tables import write_study
@@ -88,6 +88,7 @@ class Plan:
     eval_sets: dict[str, EvalSets]
     recipes: dict[str, dict[str, Recipe]]  # task -> variant
     calibration: dict[str, dict[str, Calibration]] = field(default_factory=dict)  # task -> variant
+    steps: Mapping[str, Mapping[str, TimedSteps]] = field(default_factory=dict)  # of durations in time, as above
     looks: tuple[PastLook, ...] = ()  # verdicts that were given in this folder
     settled: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (task, variant) that need only so many seeds
 
@@ -122,7 +123,12 @@ class Plan:
         return (seeds * one_seed + others) / width + PAGE_SECONDS
 
     def with_recipes(self, chosen: Chosen) -> Plan:
-        return replace(self, recipes=recipes_of(self.study, chosen))
+        """Durations in time are those steps that were measured for them, if they were."""
+        recipes = recipes_of(self.study, chosen)
+        for task, named in self.steps.items():
+            for name, own in named.items():
+                recipes[task][name] = trained_for(recipes[task][name], own)
+        return replace(self, recipes=recipes)
 
     def write(self, summary: PlanSummary | None = None) -> None:
         """study.toml and plan.json. `summary`: by default that of the plan before."""
@@ -134,6 +140,7 @@ class Plan:
             trials=tuple(map(self.home.name_of, folders)),
             records={self.home.name_of(path): sha256_of(path / RESULT) for path in folders if self.home.finished(path)},
             calibration=self.calibration,
+            steps=self.steps,
             looks=self.looks,
             summary=summary or self.home.read_plan().summary,
         )
@@ -155,7 +162,28 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
             raise BadInput(
                 what, f"test sets: {', '.join(names)}; one for each task: endpoint = {{{task} = {names[0]!r}}}"
             )
-    return Plan(study, home, eval_sets, recipes, looks=home.read_plan().looks)
+    if study.search is not None and "training.duration" in study.search.fields and timed(recipes):
+        raise BadInput("a search over training.duration needs steps or epochs", "give no time as the duration")
+    stored = home.read_plan()
+    plan = Plan(study, home, eval_sets, recipes, looks=stored.looks)
+    kept = {
+        task: {name: stored.steps[task][name] for name in names if name in stored.steps.get(task, {})}
+        for task, names in timed(recipes).items()
+    }
+    same = {
+        task: {name: own for name, own in named.items() if own.mark == calibration_mark(plan, task, name)}
+        for task, named in kept.items()
+    }
+    return replace(plan, steps=same).with_recipes({})
+
+
+def timed(recipes: Mapping[str, Mapping[str, Recipe]]) -> dict[str, list[str]]:
+    """Variants that train for a time, by task."""
+    found = {
+        task: [name for name, recipe in named.items() if recipe.training.duration.seconds is not None]
+        for task, named in recipes.items()
+    }
+    return {task: names for task, names in found.items() if names}
 
 
 def recipes_of(study: Study, chosen: Chosen) -> dict[str, dict[str, Recipe]]:
@@ -351,7 +379,30 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
             text = f"this machine is busy (load {load:.1f} per core): the times of this plan may be too long"
             on_event(StudyNotice(text))
     run_jobs(engine, jobs, on_event, stop, accept)
-    return replace(plan, calibration=in_order(plan, measured))
+    return in_steps(replace(plan, calibration=in_order(plan, measured)))
+
+
+def in_steps(plan: Plan) -> Plan:
+    """Durations in time become the steps that were measured: from here on they are the study's."""
+    base = replace(plan, recipes=recipes_of(plan.study, {}))
+    recipes = {task: dict(named) for task, named in plan.recipes.items()}
+    calibration = {task: dict(named) for task, named in plan.calibration.items()}
+    steps = {task: dict(named) for task, named in plan.steps.items()}
+    fixed = replace(plan, recipes=recipes, calibration=calibration, steps=steps)
+    for task, names in timed(plan.recipes).items():
+        for name in names:
+            if (measured := plan.calibration[task].get(name)) is None:
+                what = f"the speed of {name!r} ({task}) could not be measured, so its time is no number of steps"
+                raise BadInput(what, "give training.duration in steps to see why, or leave the variant out")
+            own = TimedSteps(measured.steps, calibration_mark(base, task, name))
+            steps.setdefault(task, {})[name] = own
+            recipes[task][name] = trained_for(plan.recipes[task][name], own)
+            calibration[task][name] = replace(measured, mark=calibration_mark(fixed, task, name))
+    return fixed
+
+
+def trained_for(recipe: Recipe, own: TimedSteps) -> Recipe:
+    return with_changes(recipe, {"training.duration": f"{own.steps} steps"})
 
 
 def in_order(plan: Plan, values: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]]:

@@ -40,6 +40,7 @@ from fairtrial.study.plan import (
     fit_budget,
     make_plan,
     missing,
+    recipes_of,
     run_jobs,
     to_run,
 )
@@ -317,9 +318,13 @@ def training_sentences(plan: Plan) -> list[Sentence]:
         for name, own in measured.items():
             rows, epochs = plan.recipes[task][name].training.batch, own.steps / own.steps_per_epoch
             told[name] = f"{own.steps:,} steps of {rows} rows ({epochs:.1f} epochs)"
-        if len(set(told.values())) > 1:
-            text = ", ".join(f"{name} {each}" for name, each in told.items())
-            sentences.append(Sentence(f"Training differs: {text}.", task))
+        text = ", ".join(f"{name} {each}" for name, each in told.items())
+        if times := plan.steps.get(task):
+            asked = recipes_of(plan.study, {})[task]
+            each = " or ".join(dict.fromkeys(str(asked[name].training.duration) for name in times))
+            text += f". For {each} of training; these steps were measured once, when the study was planned"
+        if (differs := len(set(told.values())) > 1) or times:
+            sentences.append(Sentence(f"Training{' differs' * differs}: {text}.", task))
     return sentences
 
 

@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from fairtrial.disk import append_line, disk_errors, write_bytes
 from fairtrial.errors import BadInput
+from fairtrial.model.external import Groups
+from fairtrial.recipe import OPTIMIZERS, Training
 from fairtrial.stored import SavedProgress, to_line
 from fairtrial.training.loop import Loop, put_weights, weights_of
+from fairtrial.training.optimizer import own_groups, own_optimizer
 from fairtrial.typed import WrongValue, structure
 
 KEPT = 2  # checkpoints
@@ -129,24 +133,80 @@ def fill(loop: Loop, tensors: dict[str, Tensor], saved: SavedProgress, path: Pat
         raise BadInput(f"the checkpoint does not fit the network ({error})", "start a new record", path=path) from error
 
 
+NUMBERS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}  # of Python, which a state may hold, too
+
+
 def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
-    """`parameter number/what` -> tensor"""
-    state = optimizer.state_dict()["state"]
-    return {
-        f"{number}/{what}": tensor
-        for number, entry in state.items()
-        for what, tensor in entry.items()
-        if isinstance(tensor, Tensor)
-    }
+    """`parameter number/what` -> tensor; of a number `parameter number/what/its type`."""
+    found = {}
+    for number, entry in optimizer.state_dict()["state"].items():
+        for what, value in entry.items():
+            kind = type(value).__name__
+            if isinstance(value, Tensor):
+                found[f"{number}/{what}"] = value
+            elif kind in NUMBERS:
+                found[f"{number}/{what}/{kind}"] = torch.tensor(value, dtype=NUMBERS[kind])
+    return found
 
 
 def put_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
     state = optimizer.state_dict()
     state["state"] = {}
     for name, tensor in tensors.items():
-        number, what = name.split("/")
-        state["state"].setdefault(int(number), {})[what] = tensor
+        number, what, *kind = name.split("/")
+        state["state"].setdefault(int(number), {})[what] = tensor.item() if kind else tensor
     optimizer.load_state_dict(state)
+
+
+BEFORE, AFTER = 3, 9  # steps on either side of a checkpoint
+
+
+def check_resumes(network: Any, training: Training) -> None:
+    """Refuse an optimizer of the user's own whose state a checkpoint cannot hold. Copies of the weights are moved by
+    random gradients, once by an optimizer that goes on and once by one whose state was stored: to the same bits."""
+    if training.optimizer in OPTIMIZERS:
+        return
+    rng = torch.Generator().manual_seed(0)
+
+    def copied(groups: Groups) -> tuple[Groups, Optimizer]:
+        copies = [
+            {**group, "params": [nn.Parameter(each.detach().clone()) for each in group["params"]]} for group in groups
+        ]
+        return copies, own_optimizer([dict(group) for group in copies], training)
+
+    def move(steps: int, *optimizers: Optimizer) -> None:
+        for _ in range(steps):
+            for weights in zip(*map(weights_in, optimizers), strict=True):
+                gradient = torch.randn(weights[0].shape, generator=rng).to(weights[0])
+                for each in weights:
+                    each.grad = gradient.clone()
+            for optimizer in optimizers:
+                optimizer.step()
+
+    groups, first = copied(own_groups(network, training))
+    try:
+        move(BEFORE, first)
+        _, second = copied(groups)
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in optimizer_tensors(first).items()}
+        put_optimizer(second, load(save(tensors)))
+        move(AFTER, first, second)
+        same = all(map(torch.equal, weights_in(first), weights_in(second))) and options_of(first) == options_of(second)
+        problem = "" if same else "it does not go on with the same bits"
+    except BadInput:
+        raise
+    except Exception as error:  # of a user's code, or what safetensors cannot store
+        problem = f"{type(error).__name__}: {error}"
+    if problem:
+        what = f"optimizer {training.optimizer!r} cannot be resumed from a checkpoint: {problem}"
+        raise BadInput(what, "keep tensors and numbers in self.state[parameter], and nothing elsewhere")
+
+
+def weights_in(optimizer: Optimizer) -> list[Tensor]:
+    return [each for group in optimizer.param_groups for each in group["params"]]
+
+
+def options_of(optimizer: Optimizer) -> list[dict[str, Any]]:
+    return [{key: value for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from statistics import median
 from typing import Any
 
 import torch
@@ -19,7 +21,7 @@ from fairtrial.events import Improved, Logged, Ready, Scored, Stepped
 from fairtrial.model.external import ExternalModel, seeded
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.progress import status
-from fairtrial.recipe import Scoring, Training
+from fairtrial.recipe import Duration, Scoring, Training
 from fairtrial.rng import seed_for
 from fairtrial.training.device import computing, device_of
 from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
@@ -151,6 +153,35 @@ class Loop:
         put_weights(self.network, progress.best_weights)
         assert progress.best_step is not None
         return progress.best_step
+
+
+WARM_STEPS = 2
+LEAST_STEPS, MOST_STEPS = 3, 30  # timed once warm
+STEP_SECONDS = 0.8  # spent on timing steps
+
+
+def timed_loop(task: Task, training: Training, scoring: Scoring, seed: int) -> tuple[Loop, float]:
+    """A loop that has taken a few steps, and the seconds of one. It knows how many steps fill a duration in time."""
+    known = training if training.duration.seconds is None else replace(training, duration=Duration(1000, "steps"))
+    loop = Loop(task, known, scoring, seed)
+    pace = step_seconds(loop)
+    loop.steps = training.duration.at_pace(pace).steps(loop.steps_per_epoch)
+    return loop, pace
+
+
+def step_seconds(loop: Loop) -> float:
+    """Seconds of one step, once warm."""
+    spent: list[float] = []
+    loop.network.train()
+    while len(spent) < WARM_STEPS + LEAST_STEPS or (sum(spent) < STEP_SECONDS and len(spent) < MOST_STEPS):
+        spent.append(timed(partial(loop.train_step, len(spent))))
+    return median(spent[WARM_STEPS:])
+
+
+def timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def quarters_of(steps: int, *every: int) -> set[int]:

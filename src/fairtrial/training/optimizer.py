@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
 from fairtrial.errors import BadInput
-from fairtrial.model.external import ExternalModel
+from fairtrial.model.external import ExternalModel, Groups, check_optimizer, optimizers
 from fairtrial.model.loss import project
-from fairtrial.recipe import Training
+from fairtrial.recipe import OPTIMIZERS, Training
 from fairtrial.training.device import device_of
 
 FUSED = ("cpu", "cuda", "mps")  # devices that have one kernel for a whole step
@@ -36,17 +36,37 @@ def light(kind: type[Optimizer]) -> type[Optimizer]:
     return type(kind.__name__, (kind,), inner | {"step": torch.no_grad()(inspect.unwrap(kind.step))})
 
 
+def own_groups(network: nn.Module, training: Training) -> Groups:
+    """What a user's function is given."""
+    return [{key: group[key] for key in ("params", "weight_decay")} for group in group_parameters(network, training)]
+
+
+def own_optimizer(groups: Groups, training: Training) -> Optimizer:
+    check_optimizer(training.optimizer)
+    try:
+        own = optimizers.find(training.optimizer)(groups, training.learning_rate)
+    except Exception as error:  # of a user's code
+        raise BadInput(f"optimizer {training.optimizer!r} raises {type(error).__name__}: {error}") from error
+    return with_scale(own, f"optimizer {training.optimizer!r}", training)
+
+
+def with_scale(own: object, name: str, training: Training) -> Optimizer:
+    """The schedule scales the learning rates that an optimizer of the user's sets."""
+    if not isinstance(own, Optimizer):
+        raise BadInput(f"{name} gives {type(own).__name__}, not a torch optimizer")
+    for group in own.param_groups:
+        group["scale"] = float(group["lr"]) / training.learning_rate
+    return own
+
+
 def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
     """Weight decay applies to matrices only, not to norms and biases. A user's network may bring an optimizer of its
     own; the schedule scales the learning rates that it sets."""
     if isinstance(network, ExternalModel) and network.declared.optimizer:
         own = getattr(network.model, network.declared.optimizer)(training.learning_rate, training.weight_decay)
-        if not isinstance(own, Optimizer):
-            what = f"{network.name}: {network.declared.optimizer} gives {type(own).__name__}, not a torch optimizer"
-            raise BadInput(what)
-        for group in own.param_groups:
-            group["scale"] = group["lr"] / training.learning_rate
-        return own
+        return with_scale(own, f"{network.name}: {network.declared.optimizer}", training)
+    if training.optimizer not in OPTIMIZERS:
+        return own_optimizer(own_groups(network, training), training)
     kinds = {"adam": Adam, "adamw": AdamW, "muon": AdamW, "adagrad": Adagrad, "sgd": SGD}
     make: Callable[..., Optimizer] = light(kinds[training.optimizer])
     groups = group_parameters(network, training)
@@ -55,7 +75,7 @@ def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
     return make(groups, lr=training.learning_rate, fused=device_of(network).type in FUSED)
 
 
-def group_parameters(network: nn.Module, training: Training) -> list[dict[str, Any]]:
+def group_parameters(network: nn.Module, training: Training) -> Groups:
     """Parameters that share a weight decay: a group is one fused call. `scale` is its share of the schedule's rate."""
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     if not trained:

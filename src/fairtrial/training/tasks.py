@@ -125,7 +125,7 @@ class LanguageTask(Task):
     def context(self, tokens: TokenSet) -> float:
         """The least share of a length that a scored token sees. A large set moves in strides of half a length. Large is
         told by bytes, which do not depend on the tokenizer: all variants of a study are scored alike."""
-        large = tokens.bytes.sum() > EXACT_BYTES
+        large = (tokens.bytes.sum() or 4 * tokens.targets) > EXACT_BYTES  # ids without spelling have no bytes
         return min(STRIDED, self.full_context) if large else self.full_context
 
     def items(self, split: str) -> int:
@@ -306,11 +306,12 @@ def token_set(
     """Running text becomes one sequence; separate documents get marks. `hidden` prices what tokens do not say; nothing
     predicts the first token of a running text, so it costs as much as any entry."""
     rows = encode(documents, tokenizer)
-    bytes_ = bytes_of(documents)
+    bytes_ = bytes_of(documents, tokenizer)
 
     def price() -> np.ndarray:
         assert hidden is not None
-        nats = hidden().nll([document.text for document in documents])
+        known = tokenizer.facts.get("kind") == "ids"  # the data are ids: they hide nothing
+        nats = np.zeros(len(documents)) if known else hidden().nll([document.text for document in documents])
         if running:
             nats[0] += math.log(tokenizer.size)
         return nats
@@ -341,7 +342,7 @@ def masked_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents,
         train = rows if name == "train" else train
         rng = generator_for(0, "eval", "mask", name)  # the same for every trial, so that all guess the same words
         hidden = [masker(row, rng) for row in rows]
-        sets[name] = MaskedSet(hidden, [owner for owner, *_ in starts], len(split), bytes_of(split))
+        sets[name] = MaskedSet(hidden, [owner for owner, *_ in starts], len(split), bytes_of(split, tokenizer))
     batches = MaskedSentences(train, masker, batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
     return sets, batches, {"cut_to_length": dict.fromkeys(documents, 0)}
 
@@ -378,7 +379,11 @@ def with_marks(rows: Rows, start: int, stop: int) -> Rows:
     return Rows(flat, begins, sizes)
 
 
-def bytes_of(documents: Sequence[Document]) -> np.ndarray:
+def bytes_of(documents: Sequence[Document], tokenizer: Tokenizer) -> np.ndarray:
+    """Of each text. Of token ids they are known where the entries are spelled: a letter for each byte."""
+    if tokenizer.facts.get("kind") == "ids":
+        named = bool(tokenizer.facts["named"])
+        return np.array([named * len(document.text.replace(" ", "")) for document in documents], dtype=np.int64)
     return np.array([len(document.text.encode()) for document in documents], dtype=np.int64)
 
 
