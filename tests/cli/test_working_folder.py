@@ -62,6 +62,7 @@ COMMANDS: dict[str, list[str]] = {
 LONG = {
     "audit": ["audit", "rope"],  # a study starts the same processes
     "demo": ["demo", "--jobs", "1"],
+    "doctor": ["doctor"],
     "tune": ["tune", "lm", "--data", "{data}", *SET, "--engine", "here", "--out", "rate"],
     "ray": [*STUDY, *SET, "--engine", "ray", "--out", "ray"],
 }

@@ -76,7 +76,7 @@ def test_every_command_that_judges_or_shows_draws_one_file(
             assert len(re.findall(rf"layer 0, head {head}, (untrained|trained)", drawn)) == 2 * wanted
         figure.unlink()
     taken = fairtrial("study", "--variants", "none", "learned", "--dry-run", "--figure", tmp_path / "x.png")
-    assert "has no verdict to draw" in taken.err
+    assert "there is no verdict to draw" in taken.err
     wrong = fairtrial("power", "--figure", tmp_path / "x.bmp")
     assert (wrong.code, wrong.out) == (2, ""), "refused before anything is worked out"
 
