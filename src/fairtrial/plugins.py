@@ -169,8 +169,7 @@ def require_plugins(record: Record) -> None:
             found = next((path for path in kept if path.is_file()), file)
             again = f"continue with: fairtrial train --resume {record.folder} --with {found}"
             hint = again if file.endswith(".py") else f"install {file}"
-            what = "its model" if record.recipe.model.name.startswith(f"{file}:") else "parts"
-            raise BadInput(f"{record.folder} needs {what} from {file}", hint)
+            raise BadInput(f"{record.folder} needs code from {file}", hint)
 
 
 def check_unchanged(record: Record, given: Sequence[tuple[str, str]]) -> None:

@@ -367,7 +367,7 @@ def check_verdict(folder: Path, told: Verdict, options: Options) -> Claim:
         return Claim("verdict", OPEN, one_line(error))
     for path in (Path(name) for variant in plan.study.variants for name in variant.plugins):
         if not path.is_file() or sha256_of(path) not in loaded_digests():  # it runs only where it is named
-            return Claim("verdict", OPEN, f"it needs parts from {path}: name that file with --with")
+            return Claim("verdict", OPEN, f"it needs code from {path}: name that file with --with")
     trials = {task: [one for own in plan.finished(task).values() for one in own.values()] for task in plan.recipes}
     if any(one.trial.data != plan.eval_sets[task].files for task, own in trials.items() for one in own):
         return Claim("verdict", OPEN, "the data here are not those of the study")

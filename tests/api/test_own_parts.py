@@ -81,7 +81,7 @@ def test_a_record_keeps_the_source_and_is_resumed_with_it_in_another_process(
     kept = tmp_path / "run" / "parts" / "fade.py"
     assert kept.read_text() == source_of(fade, "fade")
     plugins_leave()  # as in a new process
-    with pytest.raises(ft.BadInput, match=r"needs parts from fade\.py") as error:
+    with pytest.raises(ft.BadInput, match=r"needs code from fade\.py") as error:
         ft.resume(tmp_path / "run")
     assert f"--with {kept}" in error.value.hint, "code in a record is never run unless it is named"
     resumed = ft.resume(tmp_path / "run", plugins=[kept])

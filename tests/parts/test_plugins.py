@@ -164,7 +164,7 @@ def test_a_stranger_resumes_to_the_same_bits(
 def test_resuming_without_the_file_names_it(begun: Path, fairtrial: Call) -> None:
     said = fairtrial("train", "--resume", begun)
     assert said.code == 2
-    assert f"{begun} needs parts from fade.py" in said.err
+    assert f"{begun} needs code from fade.py" in said.err
     assert f"fairtrial train --resume {begun} --with fade.py" in said.err
 
 
@@ -188,7 +188,7 @@ def test_strangers_of_a_poisoned_record_are_refused_without_a_traceback(begun: P
     (begun / "clock.jsonl").unlink()  # else the trial is known to have begun otherwise
     for poison, told in (
         (["fade.py"], "damaged at plugins"),
-        ({"\x1b]0;a\x07": "b"}, "needs parts from \ufffd]0;a\ufffd"),
+        ({"\x1b]0;a\x07": "b"}, "needs code from \ufffd]0;a\ufffd"),
     ):
         write_document(begun / "trial.json", plain_of(begun / "trial.json") | {"plugins": poison})
         said = fairtrial("train", "--resume", begun)

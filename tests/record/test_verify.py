@@ -157,7 +157,7 @@ def test_other_data_and_parts_from_a_file_are_not_guessed_at(copy: Path, fairtri
     reseal(copy, trial={"plugins": {"evil.py": "0" * 64}})
     found = check(copy)
     assert found.state == "not proven"
-    assert "needs parts from evil.py" in found.claims[-1].detail
+    assert "needs code from evil.py" in found.claims[-1].detail
     assert not canary.exists(), "nothing in a record is run"
 
 

@@ -274,7 +274,7 @@ def test_an_optimizer_of_ones_own_resumes_to_the_same_bits_and_is_proven(
     with pytest.raises(ft.Interrupted):
         train("half", False, False, True)
     plugins_leave()  # as in a new process
-    with pytest.raises(BadInput, match=r"needs parts from lion\.py"):
+    with pytest.raises(BadInput, match=r"needs code from lion\.py"):
         ft.resume(tmp_path / "half", quiet=True)
     ft.resume(tmp_path / "half", plugins=[file], quiet=True)
     for name in ("model.safetensors", "events.jsonl", "outcomes.safetensors"):
