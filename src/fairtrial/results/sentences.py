@@ -46,9 +46,9 @@ UNLEARNED = {
 # a variant against what needs no network, by verdict and by the sign of the gain: of one variant, of several
 VERBS = {
     (VerdictKind.WORSE, -1): ("scores below", "score below"),
-    (VerdictKind.UNDECIDED, -1): ("scores below, though not significantly,", "score below, though not significantly,"),
+    (VerdictKind.UNDECIDED, -1): ("scores below", "score below"),
     (VerdictKind.UNDECIDED, 0): ("scores the same as", "score the same as"),
-    (VerdictKind.UNDECIDED, 1): ("scores above, though not significantly,", "score above, though not significantly,"),
+    (VerdictKind.UNDECIDED, 1): ("scores above", "score above"),
     (VerdictKind.BETTER, 1): ("beats", "beat"),
 }
 
@@ -446,6 +446,7 @@ def baseline_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
     for (kind, side, strongest, names), sets in sorted(places.items(), key=lambda each: order.index(each[0][:2])):
         verb = VERBS[kind, side][len(names) > 1]
         who = "All variants" if len(names) == len(verdict.scores) > 1 else listed(names)
-        line = f"{who} {verb} {strongest}, which needs no network, on {listed(sets)}."
+        unsure = " (difference not significant)" * (kind == VerdictKind.UNDECIDED and side != 0)
+        line = f"{who} {verb} {strongest}, which needs no network, on {listed(sets)}{unsure}."
         (wins if side > 0 else losses).append(line)
     return losses, wins
