@@ -59,12 +59,13 @@ class SanityCheck(Result):
         if worst > CLOSE:
             problems.append(f"Rows do not sum to 1: one is off by {few_digits(worst)}.")
         if self.causal and ahead > CLOSE:
-            problems.append(f"Attention sees the future: up to {100 * ahead:.2g}% of a word's attention is on later words.")
+            size = few_digits(100 * ahead)
+            problems.append(f"Attention sees the future: up to {size}% of a word's attention is on later words.")
         if self.causal and leaked > CLOSE:
             size = few_digits(leaked)
             problems.append(f"Outputs depend on the future: changing the last word moves earlier ones by {size}.")
         if padded > CLOSE:
-            problems.append(f"Words attend to padding: up to {100 * padded:.2g}% of a word's attention.")
+            problems.append(f"Words attend to padding: up to {few_digits(100 * padded)}% of a word's attention.")
         return problems
 
     @property
