@@ -41,9 +41,8 @@ SEED_IN_NAME = re.compile(r"(.+?)(?:[-_./ ]*(seed)|[-_./ ]+(?:run|s|r))[-_=. ]?(
 FINISHED = ("finished", "completed", "complete", "success")
 TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 SHAPE = (
-    "each row is one test item of one variant and seed, or one run (variant, seed, score), not a column for each model;"
-    " label and prediction may replace value; where file names say the variant, give a pattern:"
-    " 'runs/{variant}_seed{seed}.csv'"
+    "a row is one run (variant, seed, score), or one test item of a run (variant, seed, item, value); where file names"
+    " say the variant, give a pattern: 'runs/{variant}_seed{seed}.csv'"
 )
 Cells = dict[str, Sequence[object]]  # our names -> the cells of all rows
 
