@@ -274,7 +274,7 @@ def test_a_folder_of_tables_that_say_everything_is_read(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("model,seed\na,0\nb,0\n", r"results\.csv: there is no column value"),
-        ("id,gold,bert_0,bert_1\n1,a,a,b\n", "a row is one run (variant, seed, score), or one test item"),
+        ("id,gold,bert_0,bert_1\n1,a,a,b\n", r"a row is one run \(variant, seed, score\), or one test item"),
     ],
 )
 def test_a_table_of_another_shape_is_told_which_is_wanted(text: str, words: str, tmp_path: Path) -> None:
