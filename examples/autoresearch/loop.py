@@ -35,7 +35,9 @@ def train(files: list[Path], seed: int, text: str) -> list[float]:
 
 def main(text: str, ledger: str) -> None:
     files = {"train": SOURCE}
-    gate = ft.gate_new(ledger, "val_loss", incumbent="train", margin=0.005)  # smaller gains are not worth a change
+    gate = ft.gate_new(
+        ledger, "val_loss", incumbent="train", margin=0.005
+    )  # smaller gains, as of betas, are not worth it
     for name, description, old, new in PROPOSALS:
         source = files[gate.incumbent].read_text(encoding="utf-8")
         files[name] = Path(ledger).with_name(f"{name}.py")

@@ -1,4 +1,4 @@
-"""The loop of `examples/autoresearch`: ten proposals, two of them real gains and one a leak, judged by the gate. And
+"""The loop of `examples/autoresearch`: ten proposals, two of them gains above the margin and one a leak. And
 `examples/guard`, which fails where the same model has become worse."""
 
 from __future__ import annotations
