@@ -489,8 +489,8 @@ def runs_needed(arms: Sequence[Arm], chains: dict[str, list[Arm]], deciding: dic
             ],
             rows,
         )
-        + "\n\nIn 4 of 5 cases. Gains are of the later half of the records; no correction for several records. The spread"
-        " is the median over groups. Pooled over all runs, which a few wide groups decide, it asks for more: "
+        + "\n\nIn 4 of 5 cases. Gains are of the later half of the records; no correction for several records. The"
+        " spread is the median over groups. Pooled over all runs, which a few wide groups decide, it asks for more: "
         + "; ".join(pooled)
         + "."
     )
