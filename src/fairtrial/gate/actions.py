@@ -416,7 +416,7 @@ def gate_self_test(ledger: str | Path, *, runs: int = 6, jobs: int | None = None
         )
     noise = stdev(own) * math.sqrt(2)
     rule, level = book.opened.rule, book.opened.rule.level(1 + len(book.proposals), len(book.kept))
-    table = {size: pairs_needed(size, rule, level) for size in (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)}
+    table = {size: pairs_needed(size, rule, level, book.correlation) for size in (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)}
     least = next((size for size, pairs in table.items() if pairs <= rule.most_pairs), None)
     if least is None:
         return SelfTest(book.opened.metric, len(own), noise, None, None)

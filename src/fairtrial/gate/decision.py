@@ -3,13 +3,16 @@
 A pair is the candidate and the incumbent, trained with one seed that the ledger never used before. The evidence of a
 gain is an e-process: where there is none, the chance that it ever reaches 1 / alpha is at most alpha, so it may be
 looked at after every pair. Over proposals the levels follow e-LOND (Xu and Ramdas 2024): of the kept ones, at most a
-share of `alpha` is expected to be no gain, whatever they have in common and however they were chosen."""
+share of `alpha` is expected to be no gain, whatever they have in common and however they were chosen.
+
+The e-process takes pairs for independent. A machine that changes slowly makes a pair's luck resemble the last one's, so
+the variance is widened by the correlation that the ledger's earlier pairs cannot exclude."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -18,10 +21,14 @@ import numpy as np
 from fairtrial.errors import BadInput
 from fairtrial.results.values import Interval
 from fairtrial.statistics.crossed import Crossed, runs_t
+from fairtrial.statistics.spread import Source
 
 Control = Literal["fdr", "fwer"]
 FEWEST_PAIRS = 2
 OPTIMISM = 1.3  # standard errors that are added to a gain before it is given up
+EXPECTED_CORRELATION = 0.2  # of neighbouring pairs, before any are known; it counts like so many comparisons of them:
+PRIOR_COMPARISONS = 10
+MOST_CORRELATION = 0.9
 WEIGHTS_SUM = 2.10974  # of 1 / (k log(k)^2) over k from 2 on
 
 
@@ -87,23 +94,38 @@ class Evidence:
     needed: float
 
 
-def judge_pairs(gains: Sequence[float], rule: GateRule, level: float) -> Evidence:
+def correlation_allowed(proposals: Sequence[Sequence[float]]) -> float:
+    """The correlation of a pair's luck with the last one's that the gains of earlier proposals allow: an estimate, and
+    half a standard error. Neighbours differ by 1 - r and next neighbours by 1 - r^2, whatever the gain of a proposal
+    is, so the ratio of both is 1 + r."""
+    steps = np.concatenate([np.zeros(0), *(np.diff(gains) ** 2 for gains in proposals)])
+    double = np.concatenate([np.zeros(0), *(np.subtract(gains[2:], gains[:-2]) ** 2 for gains in proposals)])
+    seen = len(double)
+    measured = float(double.mean() / steps.mean()) - 1 if seen and steps.any() else 0.0
+    count = seen + PRIOR_COMPARISONS
+    estimate = (seen * measured + PRIOR_COMPARISONS * EXPECTED_CORRELATION) / count
+    return min(MOST_CORRELATION, max(0.0, estimate + 0.5 / math.sqrt(count)))
+
+
+def judge_pairs(gains: Sequence[float], rule: GateRule, level: float, correlation: float = 0.0) -> Evidence:
     """`gains`: of the candidate over the incumbent, pair by pair, in the order in which they came."""
     most, answer, why = 1.0, Answer.MORE, Why.UNDECIDED
     for pairs in range(1, len(gains) + 1):
-        test = gain_test(gains[:pairs]) if pairs >= FEWEST_PAIRS else None
+        test = gain_test(gains[:pairs], correlation) if pairs >= FEWEST_PAIRS else None
         if test is not None:
             most = max(most, test.evidence_of_gain())
             answer, why = _answer(test, rule, most, 1 / level)
         if answer != Answer.MORE:
             break
     used = gains[:pairs] if gains else gains
-    return Evidence(answer, why, len(used), *_size(used, 1 - 2 * level), most, 1 / level)
+    return Evidence(answer, why, len(used), *_size(used, 1 - 2 * level, correlation), most, 1 / level)
 
 
-def gain_test(gains: Sequence[float]) -> Crossed:
-    """The mean gain of pairs, as one sample."""
-    return runs_t(np.asarray(gains, float), np.empty(0), ((), ()))
+def gain_test(gains: Sequence[float], correlation: float = 0.0) -> Crossed:
+    """The mean gain of pairs, as one sample, each of which may resemble the last."""
+    test = runs_t(np.asarray(gains, float), np.empty(0), ((), ()))
+    assert test.seed is not None
+    return replace(test, seed=Source(test.seed.variance * (1 + correlation) / (1 - correlation), test.seed.df))
 
 
 def _answer(test: Crossed, rule: GateRule, evidence: float, needed: float) -> tuple[Answer, Why]:
@@ -129,20 +151,21 @@ def _evidence_at(gain: float, pairs: int) -> float:
     return gain_test((gain + spread).tolist()).evidence_of_gain()
 
 
-def _size(gains: Sequence[float], level: float) -> tuple[Interval, float]:
+def _size(gains: Sequence[float], level: float, correlation: float) -> tuple[Interval, float]:
     if not gains:
         return Interval(None, None, None), 0.0
     mean = float(np.mean(gains))
     if len(gains) < FEWEST_PAIRS:
         return Interval(mean, None, None, level), mean / 2
-    test = gain_test(gains)
+    test = gain_test(gains, correlation)
     low, high = test.lasting_interval(level) if test.varies else (mean, mean)
     size = Interval(mean, low, high, level) if math.isfinite(low) else Interval(mean, level=level)
     return size, mean * len(gains) / (len(gains) + 1)
 
 
-def pairs_needed(gain: float, rule: GateRule, level: float) -> int:
+def pairs_needed(gain: float, rule: GateRule, level: float, correlation: float) -> int:
     """Pairs until the evidence of a gain of so many standard deviations of a pair is enough, in the middle."""
+    gain *= math.sqrt((1 - correlation) / (1 + correlation))
     for pairs in range(FEWEST_PAIRS, 10 * rule.most_pairs):
         if _evidence_at(gain, pairs) >= 1 / level:
             return pairs

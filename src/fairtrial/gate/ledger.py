@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fairtrial.disk import append_line, load_json, locked, parse_json, write_text
 from fairtrial.errors import BadInput, Busy
-from fairtrial.gate.decision import Answer, Evidence, GateRule, Why, judge_pairs
+from fairtrial.gate.decision import Answer, Evidence, GateRule, Why, correlation_allowed, judge_pairs
 from fairtrial.results.values import Interval
 from fairtrial.typed import WrongValue, structure, unstructure
 
@@ -39,6 +39,7 @@ class Proposed:
     number: int  # the first is 1
     level: float  # its share of the error budget
     incumbent: str  # that it is compared with
+    correlation: float = 0.0  # of neighbouring pairs, which the pairs before it allow
     description: str = ""
     source_sha256: str = ""
     recipe: str = ""
@@ -98,7 +99,7 @@ class Proposal:
         return [sign * (self.ours[seed].score - self.theirs[seed].score) for seed in self.seeds]
 
     def evidence(self, opened: Opened) -> Evidence:
-        return judge_pairs(self.gains(opened), opened.rule, self.proposed.level)
+        return judge_pairs(self.gains(opened), opened.rule, self.proposed.level, self.proposed.correlation)
 
     @property
     def seconds(self) -> float:
@@ -206,6 +207,11 @@ class Ledger:
     def kept(self) -> list[Proposal]:
         return [each for each in self.proposals.values() if each.decided and each.decided.answer == Answer.KEEP]
 
+    @property
+    def correlation(self) -> float:
+        """Of a new proposal's neighbouring pairs, as far as the pairs of all others tell."""
+        return correlation_allowed([each.gains(self.opened) for each in self.proposals.values()])
+
     def propose(self, candidate: str, **details: str) -> Proposal:
         """The proposal of this name, which is new if there is none."""
         if candidate in self.proposals:
@@ -216,7 +222,7 @@ class Ledger:
             raise BadInput("the test sets of this ledger were opened: it takes no further proposals", "begin another")
         number = 1 + len(self.proposals)
         level = self.opened.rule.level(number, len(self.kept))
-        self._append(Proposed(candidate, number, level, self.incumbent, **details))
+        self._append(Proposed(candidate, number, level, self.incumbent, self.correlation, **details))
         return self.proposals[candidate]
 
     def score(self, scored: Scored) -> None:

@@ -289,8 +289,8 @@ def proposal_state(ledger: Ledger, proposal: Proposal) -> ProposalState:
 
 def evidence_curve(ledger: Ledger, proposal: Proposal) -> tuple[float, ...]:
     gains = proposal.gains(ledger.opened)
-    rule, level = ledger.opened.rule, proposal.proposed.level
-    return tuple(judge_pairs(gains[:pairs], rule, level).evidence for pairs in range(1, len(gains) + 1))
+    rule, level, correlation = ledger.opened.rule, proposal.proposed.level, proposal.proposed.correlation
+    return tuple(judge_pairs(gains[:pairs], rule, level, correlation).evidence for pairs in range(1, len(gains) + 1))
 
 
 def gain_between(ledger: Ledger, first: Mapping[int, float], now: Mapping[int, float]) -> Interval | None:
