@@ -169,7 +169,8 @@ def test_a_new_incumbent_is_judged_by_new_seeds(ledger: Path) -> None:
 
 
 def test_a_score_is_never_replaced(ledger: Path) -> None:
-    ft.gate_add(ledger, "muon", seed=1, score=3.1)
+    gate = ft.gate_add(ledger, "muon", seed=1, score=3.1)
+    assert gate.next_command.endswith("--seed 1 --incumbent-score SCORE")
     ft.gate_add(ledger, "muon", seed=1, score=3.1)  # the same again is no second run
     with pytest.raises(ft.BadInput, match=r"already has the score 3\.1"):
         ft.gate_add(ledger, "muon", seed=1, score=3.0)

@@ -260,11 +260,9 @@ def next_command(ledger: Ledger, waiting: Proposal | None, seed: int) -> str:
     name = waiting.proposed.candidate
     if ledger.opened.recipe:
         return f"fairtrial gate run {ledger.path} --candidate {name!r}"
-    sides = (
-        f"--seed {seed} --score SCORE"
-        if seed in waiting.theirs or seed in ledger.free
-        else (f"--seed {seed} --score SCORE --incumbent-score SCORE")
-    )
+    scores = [] if seed in waiting.ours else ["--score SCORE"]
+    scores += [] if seed in waiting.theirs or seed in ledger.free else ["--incumbent-score SCORE"]
+    sides = f"--seed {seed} {' '.join(scores)}"
     return f"fairtrial gate add {ledger.path} --candidate {name!r} {sides}"
 
 
