@@ -172,7 +172,7 @@ def study_page(study: StudyFiles) -> str:
 def describe_study(study: StudyFiles) -> Description:
     """The verdict in sentences, then each task."""
     sections = [describe_task(study, name, task) for name, task in study.verdict.tasks.items()]
-    return Description(study.verdict.text, sections=sections)
+    return replace(tables.first_screen(study.verdict), title="", sections=sections)
 
 
 def describe_task(study: StudyFiles, name: str, task: TaskVerdict) -> Description:

@@ -16,7 +16,7 @@ from fairtrial.formatting import (
     strides_note,
     with_interval,
 )
-from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
+from fairtrial.results.sentences import VOCABULARIES_DIFFER
 from fairtrial.results.values import (
     AuditLevel,
     Comparison,
@@ -45,20 +45,21 @@ Makers = tuple[Callable[[TaskVerdict], Table | None], ...]
 
 
 def describe_verdict(verdict: Verdict, *, every: bool = False) -> Description:
-    """Sentences first, then the tables."""
+    """The first screen, then the tables."""
     makers = MAIN + FURTHER if every else MAIN
     charts = [comparison_chart(task.comparisons, f"difference from {task.baseline}") for task in verdict.tasks.values()]
     drawn = [chart for chart in charts if chart.rows]
-    return Description(shown_sentences(verdict, every), verdict_tables(verdict, makers), verdict.name, drawn)
+    return replace(first_screen(verdict, every), tables=verdict_tables(verdict, makers), charts=drawn)
 
 
-def shown_sentences(verdict: Verdict, every: bool) -> list[str]:
-    """Every answer, and of what limits them the most important."""
+def first_screen(verdict: Verdict, every: bool = False) -> Description:
+    """Every answer, what they rest on, and the most important limits; the others are notes."""
     pairs = list(zip(verdict.sentences, verdict.text, strict=True))
-    limits = [text for sentence, text in pairs if sentence.limit]
-    shown = limits if every else limits[:MOST_LIMITS]
-    more = f"{counted(len(limits) - len(shown), 'further note')}: --all, in Python to_text(every=True)."
-    return [*(text for each, text in pairs if not each.limit), *shown, *([more] if len(shown) < len(limits) else [])]
+    answers = [text for each, text in pairs if not each.limit and not each.basis]
+    basis = [text for each, text in pairs if each.basis]
+    limits = [text for each, text in pairs if each.limit]
+    most = len(limits) if every else MOST_LIMITS
+    return Description(answers, (), verdict.name, basis=basis, limits=limits[:most], notes=limits[most:])
 
 
 def comparison_chart(comparisons: Sequence[Comparison], title: str) -> IntervalChart:
