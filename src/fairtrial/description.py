@@ -155,9 +155,13 @@ class Description:
     @property
     def prose(self) -> list[str]:
         """All that is said before the first table."""
+        return [*self.sentences, *self.basis, *self.limits]
+
+    @property
+    def more(self) -> list[str]:
+        """That there are notes."""
         count = len(self.notes)
-        more = [f"{count} further note{'s' * (count > 1)}: --all, in Python to_text(every=True)."] if count else []
-        return [*self.sentences, *self.basis, *self.limits, *more]
+        return [f"{count} further note{'s' * (count > 1)}: --all, in Python to_text(every=True)."] if count else []
 
     def parts(self) -> Iterator[Description]:
         """Itself and all sections."""

@@ -152,7 +152,8 @@ class StudyLines(StudyProgress):
             self.say(f"{self.position()}  {' '.join(event.key)} failed: {event.error}")
         elif isinstance(event, StudyJudged):
             self.bar.close()
-            self.say("", *prose_lines(first_screen(event.verdict)), "")
+            shown = first_screen(event.verdict)
+            self.say("", *prose_lines(shown), *shown.more, "")
             self.say(f"tables: fairtrial verdict {event.folder}", f"open this page: {Path(event.page).resolve()}")
 
     def score_texts(self, done: JobDone) -> list[str]:

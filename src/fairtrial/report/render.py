@@ -174,7 +174,7 @@ def render(description: Description, to: str) -> str:
 
 def as_repr(description: Description) -> str:
     """In Python: without a title, and as wide as most screens."""
-    return "\n".join(text_lines(description, REPR_WIDTH)[2 * bool(description.title) :])
+    return "\n".join(text_lines(description, REPR_WIDTH)[bool(description.title) :])
 
 
 def to_terminal(description: Description) -> str:
@@ -183,7 +183,7 @@ def to_terminal(description: Description) -> str:
 
 def text_lines(description: Description, width: int) -> list[str]:
     """Title, sentences (a list below a title), shaded texts, tables and sections."""
-    lines = [plain(description.title), ""] if description.title else []
+    lines = [plain(description.title)] if description.title else []
     lines += prose_lines(description, width)
     lines += [shaded_text(chart) for chart in description.charts if isinstance(chart, ShadedText)]
     for block in (
@@ -191,7 +191,7 @@ def text_lines(description: Description, width: int) -> list[str]:
         *(text_lines(section, width) for section in description.sections),
     ):
         lines += [*([""] if lines else []), *block]
-    return lines
+    return [*lines, *([""] if description.notes else []), *description.more]
 
 
 def prose_lines(description: Description, width: int | None = None) -> list[str]:
@@ -217,6 +217,7 @@ def to_markdown(description: Description, level: int = 1) -> str:
         blocks += map(markdown_escape, description.prose)
     blocks += ["\n".join(as_markdown(table)) for table in description.tables]
     blocks += [to_markdown(section, level + 1) for section in description.sections]
+    blocks += map(markdown_escape, description.more)
     return "\n\n".join(filter(None, blocks))
 
 

@@ -32,8 +32,8 @@ ALIKE = 3.0  # from so many neighbours that count as one, it is told
 PERCENTAGES = ("accuracy", "macro-F1")
 NAMED = ("accuracy", "macro-F1", "log loss", "perplexity")  # told with the difference; others are their own unit
 VOCABULARIES_DIFFER = (
-    "Vocabularies differ, so bits per byte are compared, which count every byte (unknown words by their spelling), and"
-    " not perplexities, which are about different tokens."
+    "Vocabularies differ, so variants are compared by bits per byte, not by perplexity. Bits per byte count every byte,"
+    " also of unknown words."
 )
 UNLEARNED = {  # of some seeds; of all
     UnlearnedKind.ONE_CLASS: ("always gave the same answer", "every seed always gave the same answer"),
@@ -73,7 +73,7 @@ def change(metric: str, value: float, signed: bool = True) -> str:
     """A difference in the metric's unit; of perplexity in per cent."""
     if metric == "perplexity":
         share = 100 * math.expm1(min(700.0, value))
-        return f"{_number(share, signed, 1)}%"
+        return f"{_number(share, signed, 1 if abs(share) < 9.95 else 0)}%"
     if is_accuracy(metric) or metric in PERCENTAGES:
         number = _number(value, signed, 1)
         return f"{number} point{'' if number == '1' else 's'}"
@@ -189,7 +189,7 @@ def comparison_sentence(comparison: Comparison) -> str:
     return " ".join([answer(comparison), *limit_sentences([comparison])])
 
 
-def answer(comparison: Comparison, *, brief: bool = False, everywhere: str = "") -> str:
+def answer(comparison: Comparison, brief: bool = False, everywhere: str = "") -> str:
     """Who did better, by how much, how sure; or why that is not known. A leak audit that failed is told with it.
 
     Args:
@@ -347,12 +347,15 @@ def task_sentences(verdict: TaskVerdict) -> tuple[list[str], str, list[list[str]
         [f"Exploratory: {each.sentence}" for each in verdict.speedups if each.ratio.estimate is not None],
     ]
     basis = basis_sentence(verdict.comparisons)
-    return verdict_sentences(verdict, bool(basis)), basis, limits
+    clear = [each for each in verdict.comparisons if each.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)]
+    if basis and clear and all(_everywhere(verdict, each) for each in clear):
+        basis += " Clear differences hold on each test set."
+    return verdict_sentences(verdict, basis), basis, limits
 
 
-def verdict_sentences(verdict: TaskVerdict, brief: bool) -> list[str]:
+def verdict_sentences(verdict: TaskVerdict, basis: str = "") -> list[str]:
     """One for each variant; one for all that were judged before, or did not learn. Where there are many variants, those
-    with the same verdict share one. `brief`: without what the basis says."""
+    with the same verdict share one. `basis`: what is said of all."""
     comparisons = verdict.comparisons
     before = [each for each in comparisons if each.judged_before]
     blank = [each for each in comparisons if each.neither_learned]
@@ -368,9 +371,10 @@ def verdict_sentences(verdict: TaskVerdict, brief: bool) -> list[str]:
             alike.setdefault((each.verdict, each.reasons, each.test_set, alone), []).append(each)
     for group in sorted(alike.values(), key=lambda group: len(group) >= SEVERAL):  # single answers first
         if len(group) >= SEVERAL:
-            lines.append(_outcomes(group, brief))
+            lines.append(_outcomes(group, bool(basis)))
         else:
-            lines += [answer(each, brief=brief, everywhere=_everywhere(verdict, each)) for each in group]
+            said = "each test set" in basis
+            lines += [answer(each, bool(basis), "" if said else _everywhere(verdict, each)) for each in group]
     return lines
 
 
@@ -441,6 +445,13 @@ def _judged_before(comparisons: Sequence[Comparison]) -> str:
     return f"{head} So far, against {comparisons[0].baseline}: {'; '.join(told)}. What to do: {advice}"
 
 
+def on_sets(verdict: TaskVerdict, sets: Sequence[str], every: str = "all") -> str:
+    """`on obama and wbush`, `on all 3 test sets`"""
+    whole = len(sets) == len(verdict.sets) > 1
+    kind = f"{every} {len(sets)} test sets" if every == "all" else f"{every} test set"
+    return f"on {kind if whole else listed(sets)}"
+
+
 def unlearned_sentences(verdict: TaskVerdict) -> list[str]:
     """Which seeds learned nothing: one sentence for all variants of which the same holds."""
     places: defaultdict[tuple[str, UnlearnedKind, str], list[str]] = defaultdict(list)
@@ -448,10 +459,11 @@ def unlearned_sentences(verdict: TaskVerdict) -> list[str]:
         some, all_of_them = UNLEARNED[each.kind]
         text = f"{len(each.seeds)} of {each.of} seeds {some}" if len(each.seeds) < each.of else all_of_them
         places[each.variant, each.kind, text].append(each.test_set)
-    variants: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    variants: defaultdict[str, list[str]] = defaultdict(list)
     for (variant, _, text), sets in places.items():
-        variants[text, listed(sets)].append(variant)
-    return [f"{listed(names)}: {text} on {sets}." for (text, sets), names in variants.items()]
+        where = on_sets(verdict, sets, "any" if text.startswith("no seed") else "all")
+        variants[f"{text} {where}"].append(variant)
+    return [f"{listed(names)}: {text}." for text, names in variants.items()]
 
 
 def attention_sentences(verdict: TaskVerdict) -> list[str]:
@@ -459,8 +471,7 @@ def attention_sentences(verdict: TaskVerdict) -> list[str]:
     idle = verdict.attention_unused
     if not idle or len(idle) == len(verdict.scores):
         return []
-    whom = "it" if len(idle) == 1 else "them"
-    return [f"Attention is not used by {listed(idle)}: uniform weights and shuffled words cost {whom} nothing."]
+    return [f"{listed(idle)} did not use attention: with uniform weights, scores are as good."]
 
 
 def training_sentences(verdict: TaskVerdict) -> list[str]:
@@ -560,6 +571,6 @@ def baseline_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
         verb = VERBS[kind, side][len(names) > 1]
         who = "All variants" if len(names) == len(verdict.scores) > 1 else listed(names)
         unsure = " (difference not significant)" * (kind == VerdictKind.UNDECIDED and side != 0)
-        line = f"{who} {verb} {strongest}, which needs no network, on {listed(sets)}{unsure}."
+        line = f"{who} {verb} {strongest} (no network) {on_sets(verdict, sets)}{unsure}."
         (wins if side > 0 else losses).append(line)
     return losses, wins

@@ -32,6 +32,7 @@ from fairtrial.results.values import (
 )
 
 MOST_LIMITS = 3
+MOST_LINES, NARROW = 12, 76  # before the first table, in a terminal of 80 columns
 SUBSETS = ("all", "clean", "contaminated")
 VERDICTS = {kind: kind.value.replace("_", " ") for kind in VerdictKind}
 BESIDE = ("bits per byte", "perplexity without unknown words", "unknown words")
@@ -58,8 +59,20 @@ def first_screen(verdict: Verdict, every: bool = False) -> Description:
     answers = [text for each, text in pairs if not each.limit and not each.basis]
     basis = [text for each, text in pairs if each.basis]
     limits = [text for each, text in pairs if each.limit]
-    most = len(limits) if every else MOST_LIMITS
-    return Description(answers, (), verdict.name, basis=basis, limits=limits[:most], notes=limits[most:])
+    shown, lines = limits[:0], 1 + sum(map(lines_of, (*answers, *basis)))
+    for text in limits[:MOST_LIMITS]:
+        lines += lines_of(text)
+        if lines <= MOST_LINES or not shown:
+            shown.append(text)
+    shown = limits if every else shown
+    return Description(
+        answers, (), verdict.name, basis=basis, limits=shown, notes=[text for text in limits if text not in shown]
+    )
+
+
+def lines_of(text: str) -> int:
+    """In a narrow terminal."""
+    return math.ceil(len(text) / NARROW)
 
 
 def comparison_chart(comparisons: Sequence[Comparison], title: str) -> IntervalChart:
