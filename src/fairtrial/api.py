@@ -172,7 +172,7 @@ def train(
         chosen = in_budget(chosen, budget, fields, options.on_event or show_budget(quiet))
     folder = Path(out) if out is not None else with_source_hash(default_folder(chosen, seed), written_parts(chosen))
     if reuse and out is not None:
-        raise BadInput("reuse finds a record by its recipe: it takes no folder", "leave out `out` or `reuse`")
+        raise BadInput("`reuse` finds the record by its recipe, so `out` cannot be given", "leave out `out` or `reuse`")
     if reuse and (folder / "trial.json").is_file():
         run = resume(folder, plugins=plugins, options=options, quiet=quiet)
         run.splits  # noqa: B018  (data that have changed since are refused)
@@ -560,7 +560,7 @@ def verdict(
     if isinstance(results, str | Path) and is_study(Path(results)):
         own = (columns, baseline, chosen, lower_is_better, higher_is_better, margin, threshold, where)
         if any(own) or alpha != 0.05:
-            raise BadInput(f"{results} is a study, which says itself what is compared", "leave out options of results")
+            raise BadInput(f"{results} is a study, so options for results do not apply", "leave them out")
         return Study(Path(results)).verdict
     if lower_is_better and higher_is_better:
         raise BadInput("the metric cannot be both better when lower and better when higher")
@@ -624,7 +624,7 @@ def verify(
     ('proven', False)
     """
     if not records:
-        raise BadInput("nothing to verify was named", "name records or studies: fairtrial verify submissions/*")
+        raise BadInput("no record was given", "name records or studies: fairtrial verify submissions/*")
     if steps is not None and steps < 0:
         raise BadInput(f"steps must not be negative, got {steps}")
     folders = [folder_of(record) for record in records]  # type: ignore[arg-type]
@@ -827,7 +827,10 @@ def audit(
         builder = model if model is not None else target if is_builder(target) else None
         given = [*fields] * (builder is None) + ["vocabulary"] * (vocabulary is not None)
         if given:
-            raise BadInput(f"{', '.join(given)}: these options apply only to a torch module", "its builder declares it")
+            raise BadInput(
+                f"{', '.join(given)}: these options apply only to a torch module",
+                "declare them in the builder of the model",
+            )
         if builder is not None:
             choice, files = chosen_model(builder)
             one_of("task", chosen := task or task_of_model(choice, fields.pop("kind", "")), ("lm", "classify"))
@@ -852,7 +855,7 @@ def target_of(target: Any) -> str | PartChoice | Recipe:
     if isinstance(target, Path) or hasattr(target, "folder"):
         return str(folder_of(target))
     hint = "give a part, a recipe or its file, a run or its folder, a torch module, or `model`"
-    raise BadInput("nothing to audit was named" if target is None else f"{target!r} cannot be audited", hint)
+    raise BadInput("nothing to audit was given" if target is None else f"{target!r} cannot be audited", hint)
 
 
 def audit_data(
@@ -1164,7 +1167,7 @@ def clean(
     >>> ft.clean(reviews, "cleaned")
     Traceback (most recent call last):
     ...
-    fairtrial.errors.BadInput: ...reviews.tsv: the data bring no test set: fairtrial carves one when it trains
+    fairtrial.errors.BadInput: ...reviews.tsv: the data have no test set: fairtrial splits one off when it trains
     """
     from fairtrial.data.cleaning import clean_data
 
@@ -1214,7 +1217,7 @@ def power(
 
     one_of("task", task, ("classify", "lm"))
     if spread is not None and pilot is not None:
-        raise BadInput("a pilot has a spread of its own", "give one of the two")
+        raise BadInput("--pilot and --spread exclude each other", "give one of the two")
     components = None
     if spread is not None:
         components = components_of_spread(task, read_numbers("spread", spread))
@@ -1347,9 +1350,9 @@ def check_range(name: str, value: float | None, least: float, most: float = math
 def check_asked(name: object, names: object = ("", ""), **numbers: float | None) -> None:
     """Of a comparison: the name of a metric or of a variant, the names of both sides, margin, threshold and alpha."""
     if not (name is None or isinstance(name, str)):
-        raise BadInput(f"a name must be a text: {name!r}")
+        raise BadInput(f"a name must be a string: {name!r}")
     if not (isinstance(names, Sequence) and len(names) == 2 and all(isinstance(each, str) for each in names)):
-        raise BadInput(f"names must be two texts: {names!r}")
+        raise BadInput(f"names must be two strings: {names!r}")
     for title, value in numbers.items():
         if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
             raise BadInput(f"{title} must be a finite number: {value!r}")

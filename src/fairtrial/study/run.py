@@ -335,8 +335,8 @@ def data_sentences(verdict: TaskVerdict) -> list[str]:
     if not red:
         return []
     return [
-        f"The audit of the data is red ({', '.join(red)}). It is the same for all variants, so differences stand; the"
-        " scores themselves are not what new text would get."
+        f"The data audit failed ({', '.join(red)}). All variants share this, so differences stand, but"
+        " scores on new text will differ."
     ]
 
 
