@@ -181,7 +181,7 @@ def gate_add(
                 if book.waiting(candidate) is not None or name == book.incumbent:
                     book.score(Scored(name, int(number), float(value), seconds))
                     book.settle()
-    return gate(path)
+    return state_of(book)
 
 
 def gate_run(
