@@ -401,7 +401,7 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
         "tokens",
     ),
 }
-LARGE_FAMILY, SEEDS_OF_LARGE_FAMILIES = 100, 10  # measured: docs/statistics.md
+LARGE_FAMILY, SEEDS_OF_LARGE_FAMILIES = 100, 10  # measured: research/statistics.md
 OTHER_VOCABULARIES = "Compare models with other vocabularies by bits per byte: they count every byte."
 NO_BYTES = "Token ids without spelling have no bits per byte, so other vocabularies cannot be compared."
 
