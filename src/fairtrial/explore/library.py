@@ -99,7 +99,7 @@ class Library:
             name = Path(place).relative_to(self.root).as_posix()
             if kind:
                 folders.clear()
-            if kind and all(map(is_name, name.split("/"))):  # what is listed can be opened
+            if kind and (name == "." or all(map(is_name, name.split("/")))):  # what is listed can be opened
                 yield name, Path(place), kind
 
     def rows(self) -> list[Row]:

@@ -183,10 +183,8 @@ def describe_task(study: StudyFiles, name: str, task: TaskVerdict) -> Descriptio
     shown = [replace(each, title=each.title[:1].upper() + each.title[1:]) for each in made if each is not None]
     charts: list[Chart] = []
     if task.comparisons:
-        chart = tables.comparison_chart(task.comparisons, f"Difference from {task.baseline}")
-        names = [f"{tables.named(task, each.variant).stamped}, {each.test_set}" for each in task.comparisons]
-        rows = tuple(replace(each, name=name) for each, name in zip(chart.rows, names, strict=True))
-        charts.append(replace(chart, rows=rows))
+        title = f"Difference from {task.baseline}"
+        charts.append(tables.comparison_chart(task.comparisons, title, lambda name: tables.named(task, name).stamped))
     charts += [*score_charts(task), *curve_charts(study, name, task)]
     return Description(about, shown, tables.task_title(name), charts)
 

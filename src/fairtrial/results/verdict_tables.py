@@ -75,11 +75,14 @@ def lines_of(text: str) -> int:
     return math.ceil(len(text) / NARROW)
 
 
-def comparison_chart(comparisons: Sequence[Comparison], title: str) -> IntervalChart:
-    """Every difference with its 95% interval; of a single one also that of each seed."""
+def comparison_chart(
+    comparisons: Sequence[Comparison], title: str, name: Callable[[str], str] = lambda variant: variant
+) -> IntervalChart:
+    """Every difference with its 95% interval; of a single one also that of each seed. `name`: of a variant."""
+    sets = {each.test_set for each in comparisons}
     rows = tuple(
         IntervalRow(
-            f"{each.variant}, {each.test_set}" if each.test_set else each.variant,
+            f"{name(each.variant)}, {each.test_set}" if len(sets) > 1 else name(each.variant),
             *(each.shown.estimate, each.shown.low, each.shown.high),
             tuple(map(each.metric.shown, each.by_seed)) if len(comparisons) == 1 else (),
             each.verdict.value,
@@ -89,7 +92,10 @@ def comparison_chart(comparisons: Sequence[Comparison], title: str) -> IntervalC
     metrics = dict.fromkeys(each.metric for each in comparisons)
     margin = next((metric.shown(comparisons[0].margin) or None for metric in metrics), None)
     unit = " or ".join(metric.difference_unit for metric in metrics)
-    return IntervalChart(f"{title}, 95% intervals", unit, rows, difference=True, margin=margin)
+    ways = {metric.higher_is_better for metric in metrics}
+    unit += f" ({'higher' if True in ways else 'lower'} is better)" if len(ways) == 1 else ""
+    where = f" on {sets.pop()}" if len(sets) == 1 and "" not in sets else ""
+    return IntervalChart(f"{title}{where}, 95% intervals", unit, rows, difference=True, margin=margin)
 
 
 def verdict_tables(verdict: Verdict, makers: Makers) -> list[Table]:
