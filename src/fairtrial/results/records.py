@@ -437,7 +437,7 @@ def plan_lines(plan: PlanSummary) -> list[str]:
     names = {name for named_ in plan.trial_seconds.values() for name in named_}
     tasks = list(plan.smallest_detectable)
     done = plan.trial_count - plan.left
-    finished = f", {done} of them already done" if done else ""
+    finished = f", {done} already done" if done else ""
     what = f"{len(names)} variants x {plan.seed_count} seeds x {counted(len(tasks), 'task')}"
     if len({len(named) for named in plan.trial_seconds.values()}) > 1:
         what = ", ".join(f"{task}: {len(named)} variants" for task, named in plan.trial_seconds.items())
@@ -447,7 +447,7 @@ def plan_lines(plan: PlanSummary) -> list[str]:
         f"plan: {plan.trial_count} trials ({what}{finished}), {plan.width} at a time;"
         f" about {format_time(plan.expected_seconds)} in all"
         + (f", {format_time(final)} of it for final scores" if (final := plan.final_seconds) >= 2 else "")
-        + (f"; a trial's training takes about {plan.memory_mb:,.0f} MB" if plan.memory_mb >= 1 else ""),
+        + (f"; each trial takes about {plan.memory_mb:,.0f} MB of memory" if plan.memory_mb >= 1 else ""),
     ]
     if plan.decision:
         lines.append(plan.decision)
@@ -457,9 +457,9 @@ def plan_lines(plan: PlanSummary) -> list[str]:
     for task, smallest in plan.smallest_detectable.items():
         if smallest:
             count = plan.comparisons[task]
-            level = f" after correction for {count} comparisons" if count > 1 else ""
+            level = f", corrected for {count} comparisons" if count > 1 else ""
             at = " at the first look" if plan.until_clear else ""
-            lines.append(f"smallest difference that {plan.seed_count} seeds detect{at}{level}, {task}: {smallest}")
+            lines.append(f"{plan.seed_count} seeds can detect{at}{level}, {task}: {smallest}")
     lines += [
         f"endpoint, {task}: {name} decides; other test sets are exploratory" for task, name in plan.endpoint.items()
     ]
@@ -469,8 +469,8 @@ def plan_lines(plan: PlanSummary) -> list[str]:
         lines.append("notice: a verdict needs at least 5 seeds")
     elif plan.seed_count < SEEDS_OF_LARGE_FAMILIES and max(plan.comparisons.values(), default=0) > LARGE_FAMILY:
         lines.append(
-            f"notice: take {SEEDS_OF_LARGE_FAMILIES} seeds for more than {LARGE_FAMILY} comparisons: with fewer, a"
-            " study whose variants differ greatly in noise makes false claims more often than in 5% of cases"
+            f"notice: use {SEEDS_OF_LARGE_FAMILIES} seeds for more than {LARGE_FAMILY} comparisons; with fewer, more"
+            " than 5% of studies make a false claim if noise differs greatly between variants"
         )
     lines.append(f"folder: {plan.folder}")
     return lines

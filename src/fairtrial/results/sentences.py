@@ -543,7 +543,8 @@ def failure_sentences(failures: Sequence[Failure]) -> list[str]:
 
 def best_of_sentence(best_of: BestOf, metric: str) -> str:
     lead = change(metric, best_of.expected_bias, signed=False)
-    return f"Selecting the best of {best_of.variants} variants on {best_of.test_set} overstates it by about {lead}."
+    how = f"{'by the' if best_of.test_set.startswith(('average', 'mean')) else 'on'} {best_of.test_set}"
+    return f"Selecting the best of {best_of.variants} variants {how} overstates it by about {lead}."
 
 
 def baseline_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
