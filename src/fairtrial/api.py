@@ -61,7 +61,7 @@ OnStudyEvent = Callable[[StudyEvent], None]
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How one trial is run. None of it but `threads` changes a number.
+    """How one trial is run. Only `threads` changes results.
 
     Args:
         threads: Threads; one is fastest at the default size. Default: 1, to fine-tune 2.
@@ -88,8 +88,8 @@ class StudyOptions:
         endpoint: The test set that decides. Default: the mean of all.
         until_clear: Interim looks at 5, 10 and 20 seeds, until the verdict is clear.
         open_ended: Judge after any number of seeds; add --seeds and judge again as you like.
-        tune: Tune the learning rate of each variant on validation first. Default: with a budget, if the study brings
-            no learning rates.
+        tune: Tune the learning rate of each variant on validation first. Default: with a budget, if the study has no
+            learning rates of its own.
         retry_failed: Run failed trials again.
         list_jobs: Plan and audit, then print a command for each missing trial, to be run anywhere on a shared folder.
         collect: Judge trials that were run by those commands; train nothing.
@@ -392,7 +392,7 @@ def study(
 ) -> Study:
     """Is it really better? Compare variants over several seeds and get a verdict.
 
-    Trials are run beside baselines and audits. Finished ones are reused: the same call continues a stopped study.
+    Baselines and audits run with the trials. Finished trials are reused: the same call continues a stopped study.
 
     Args:
         variants (VARIANT): Variants, the first is the baseline: parts (rope), options (window:size=8), several parts
@@ -670,7 +670,7 @@ def grade(
         baseline (PATH): What all are compared with: results, or records, in the same form.
         out: Folder for the table (CSV, Markdown, page), feedback for each student, and Gradescope's results.json.
             Default: FOLDER-grades.
-        verify (NUMBER): Train so many records again, drawn at random, each bit by bit.
+        verify (NUMBER): Number of records, drawn at random, that are trained again bit by bit.
         data: Where the data are on this machine, for records. Default: where the baseline found them.
         columns (OURS=THEIRS): A table's own name of a column, such as value=score. In Python {"value": "score"}.
         metric (NAME): Judge this metric.
@@ -782,8 +782,8 @@ def audit(
 ) -> Audit:
     """Does it cheat? Check that a variant sees no future, padding or other batch items.
 
-    Its own claims (such as "by distance alone") are checked, too. A record is asked on its own text, and about the
-    scores that it reports.
+    What a part declares (such as "by distance alone") is checked, too. A record is tested on its own text, and its
+    reported scores are checked.
 
     Args:
         target (PART|RECIPE.toml|RECORD): A part (rope), a recipe file (TOML), or a record's folder, which keeps the
@@ -796,8 +796,8 @@ def audit(
         vocabulary: The number of tokens, of a torch module or of a scorer that takes tokens.
         plugins: A Python file that adds your own parts.
         bf16: Audit under autocast to bfloat16, too.
-        thorough: Ask random questions twenty times as long.
-        time_limit (TIME): What is not reached within it is not tested, and the audit has not passed.
+        thorough: Run the random tests twenty times as long.
+        time_limit (TIME): Checks that do not run within it count as not tested, and the audit does not pass.
         quiet: Show no progress.
         fields: Fields of the recipe in which a model is built. Of a torch module: kind ("causal" or "classifier"),
             length, classes, and what it declares: `pads="left"`.
@@ -1187,7 +1187,7 @@ def power(
     spread: str | float | Sequence[float] | None = None,
     pilot: Comparison | Verdict | Study | Source | None = None,
 ) -> Power:
-    """Plan before training: the smallest difference that so many seeds and test items detect, or what detects one.
+    """Plan before training: the difference that seeds and test items can detect, or how many detect a difference.
 
     Args:
         seeds: Training seeds of each variant.
@@ -1197,7 +1197,7 @@ def power(
         detect: A difference, in points of accuracy or nats per token: which seeds and items detect it?
         spread (SEED[,ITEM,REST]): Standard deviation of a difference over training seeds, in points of accuracy or nats
             per token; or three: over seeds, over items, and of the rest. Default: as in small transformers.
-        pilot (PATH): A study, or a file of results, whose variances are taken, at their upper 80% limits; in Python
+        pilot (PATH): A study, or a file of results, that provides the variances (their upper 80% limits); in Python
             also a comparison or a verdict.
 
     >>> print(ft.power(seeds=5, items=750).sentence)

@@ -113,7 +113,7 @@ class Data:
         str, "column or JSON key that says train, validation, test or another test set; 'none': not used"
     ] = ""
     group_column: Annotated[
-        str, "column or JSON key of what a text comes from (a speech, a book), which is never divided; 'none': not used"
+        str, "column or JSON key of what a text comes from (a speech, a book), which is never split; 'none': not used"
     ] = ""
 
 

@@ -68,7 +68,7 @@ def gate_new(
         ledger (LEDGER): The file, which must not exist.
         metric (NAME): What is scored, such as val_loss. Own trainings: loss or accuracy on validation.
         incumbent (NAME): What candidates are compared with; of own trainings a variant, such as learned.
-        higher_is_better: More of the metric is better. Default: the name tells.
+        higher_is_better: More of the metric is better. Default: by its name.
         alpha (NUMBER): Share of kept candidates that may be no gain; with --control fwer, the chance of any.
         control (fdr|fwer): What alpha bounds.
         margin (NUMBER): The least gain worth keeping, in the metric's unit.
