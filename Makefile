@@ -40,11 +40,10 @@ benchmark: $(VENV)/.ready-dev  ## speed against transformers and x-transformers,
 
 docs: $(VENV)/.ready-docs  ## the documentation as a site, in site/index.html
 	$(BIN)/python docs/build.py
-	$(BIN)/python -m mkdocs build --strict
-	@echo "open site/index.html"
+	$(BIN)/python docs/make_site.py
 
-docs-serve: $(VENV)/.ready-docs  ## the same, served on this machine and made again when a page changes
-	$(BIN)/python -m mkdocs serve
+docs-serve: docs  ## the same, served on this machine
+	$(BIN)/python -m http.server --directory site --bind 127.0.0.1
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "set-up, once: packages into $(VENV), 1.4 GB on disk (on Linux several GB more if pip takes torch with CUDA); 1 to 5 minutes of silence"

@@ -1,4 +1,4 @@
-"""Which weights should a trial keep? Rules for choosing them on validation: the table of docs/statistics.md.
+"""Which weights should a trial keep? Rules for choosing them on validation: the table of research/statistics.md.
 
     python benchmarks/selection.py [DATA ...] [--seeds 20] [--out selection.jsonl]
 

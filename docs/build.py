@@ -3,7 +3,7 @@ from the command line's parser, recipe.md from the fields of a recipe, the table
 add-a-part.md, and schemas/ from the dataclasses that `--json` prints; `python docs/build.py docs/parts.md` writes
 the page of parts; `python docs/build.py NOTEBOOK...` runs notebooks and stores them with their outputs; `python
 docs/build.py PAGE.html` takes the picture at the top of the README, the first screen of a study's page (`make demo`
-makes one), in Debian's chromium. mkdocs calls what begins with `on_page`."""
+makes one), in Debian's chromium."""
 
 from __future__ import annotations
 
@@ -486,55 +486,6 @@ PAGES = {
     "add-a-part.md": part_page,
     **{f"schemas/{name.replace(' ', '-')}.json": partial(schema_file, name) for name in OUTPUTS},
 }
-
-
-def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """The pages of research/ become findings/ on the site, each folder's README its index."""
-    from mkdocs.structure.files import File
-
-    for path in sorted(RESEARCH.rglob("*")):
-        if path.suffix in (".md", ".svg") or path.parent.name == "scripts":
-            name = site_name(path.relative_to(RESEARCH).as_posix())
-            files.append(File.generated(config, name, abs_src_path=str(path)))
-    return files
-
-
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Where a line is nothing but the link to a file beside the README, the site has the file itself. Links between
-    docs/ and research/ lead to their places on the site."""
-    markdown = re.sub(r"(?m)^\[(.+)\]\(\.\./\1\)$", lambda found: beside_readme(found[1]), markdown)
-    if page.file.src_uri.startswith("findings/"):
-        return re.sub(r"(?<=\]\()((?:\.\./)*)docs/", r"\1", markdown).replace("README.md", "index.md")
-    return re.sub(r"(?<=\]\()\.\./research/([^)#]*)", lambda found: site_name(found[1]), markdown)
-
-
-def site_name(name: str) -> str:
-    """A file of research/ as the site names it."""
-    return f"findings/{name}".replace("README.md", "index.md")
-
-
-def beside_readme(name: str) -> str:
-    """Below a heading of the page: Markdown without its title, a citation as BibTeX, anything else as it is."""
-    import yaml
-
-    text = (HERE.parent / name).read_text(encoding="utf-8").strip()
-    if name.endswith(".md"):
-        text = re.sub(r"(?m)^#(?=#)", "##", text.split("\n", 1)[1])
-        return text.replace("](docs/", "](").replace("](research/", "](../research/")
-    if name.endswith(".cff"):
-        told = yaml.safe_load(text)
-        authors = " and ".join(f"{{{each['name']}}}" for each in told["authors"])
-        year = told["date-released"].year
-        fields = {"author": authors, "title": told["title"], "version": told["version"], "year": year}
-        text = "\n".join(["@software{fairtrial,", *(f"  {key:7} = {{{value}}}," for key, value in fields.items()), "}"])
-    return f"```text\n{text}\n```"
-
-
-def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Notebooks name pages by their files, as Markdown does: on the site these are HTML."""
-    if not page.file.src_path.endswith(".ipynb"):
-        return html
-    return re.sub(r'(<a [^>]*href="(?!\w+:)[^"#]*)\.(?:md|ipynb)(?=[#"])', r"\1.html", html)
 
 
 def run_notebook(path: Path, folder: Path) -> Any:

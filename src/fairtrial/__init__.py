@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from fairtrial.results.values import VerdictKind as VerdictKind
     from fairtrial.run import Run as Run
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 FUNCTIONS = (
     "train tune resume load show finetune study demo verdict audit audit_data baseline clean catalogue parameters"
@@ -106,12 +106,18 @@ PUBLIC = {
     "Audit": "results.audit",
     **dict.fromkeys(["FairtrialError", "BadInput", "Interrupted"], "errors"),
 }
+EARLIER = {  # names of version 0.2
+    "report": "verdict.write_page(path), or study.write_page(path)",
+    "ensemble": "run.log_probabilities(), which gives what an ensemble averages",
+    "cache": "nothing: the cache was removed",
+}
 __all__ = [*PUBLIC, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
-        raise AttributeError(f"module 'fairtrial' has no attribute {name!r}")
+        earlier = f" since 0.3: use {EARLIER[name]}" if name in EARLIER else ""
+        raise AttributeError(f"module 'fairtrial' has no attribute {name!r}{earlier}")
     value = getattr(import_module(f"fairtrial.{PUBLIC[name]}"), name)
     if PUBLIC[name] in ("api", "gate.actions", "inspection.sanity") and not isinstance(value, type):
         value = import_module("fairtrial.errors").with_checked_arguments(value)

@@ -61,7 +61,7 @@ OnStudyEvent = Callable[[StudyEvent], None]
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How one trial is run. None of it but `threads` changes a number.
+    """How one trial is run. Only `threads` changes results.
 
     Args:
         threads: Threads; one is fastest at the default size. Default: 1, to fine-tune 2.
@@ -88,8 +88,8 @@ class StudyOptions:
         endpoint: The test set that decides. Default: the mean of all.
         until_clear: Interim looks at 5, 10 and 20 seeds, until the verdict is clear.
         open_ended: Judge after any number of seeds; add --seeds and judge again as you like.
-        tune: Tune the learning rate of each variant on validation first. Default: with a budget, if the study brings
-            no learning rates.
+        tune: Tune the learning rate of each variant on validation first. Default: with a budget, if the study has no
+            learning rates of its own.
         retry_failed: Run failed trials again.
         list_jobs: Plan and audit, then print a command for each missing trial, to be run anywhere on a shared folder.
         collect: Judge trials that were run by those commands; train nothing.
@@ -172,7 +172,7 @@ def train(
         chosen = in_budget(chosen, budget, fields, options.on_event or show_budget(quiet))
     folder = Path(out) if out is not None else with_source_hash(default_folder(chosen, seed), written_parts(chosen))
     if reuse and out is not None:
-        raise BadInput("reuse finds a record by its recipe: it takes no folder", "leave out `out` or `reuse`")
+        raise BadInput("`reuse` finds the record by its recipe, so `out` cannot be given", "leave out `out` or `reuse`")
     if reuse and (folder / "trial.json").is_file():
         run = resume(folder, plugins=plugins, options=options, quiet=quiet)
         run.splits  # noqa: B018  (data that have changed since are refused)
@@ -392,7 +392,7 @@ def study(
 ) -> Study:
     """Is it really better? Compare variants over several seeds and get a verdict.
 
-    Trials are run beside baselines and audits. Finished ones are reused: the same call continues a stopped study.
+    Baselines and audits run with the trials. Finished trials are reused: the same call continues a stopped study.
 
     Args:
         variants (VARIANT): Variants, the first is the baseline: parts (rope), options (window:size=8), several parts
@@ -560,7 +560,7 @@ def verdict(
     if isinstance(results, str | Path) and is_study(Path(results)):
         own = (columns, baseline, chosen, lower_is_better, higher_is_better, margin, threshold, where)
         if any(own) or alpha != 0.05:
-            raise BadInput(f"{results} is a study, which says itself what is compared", "leave out options of results")
+            raise BadInput(f"{results} is a study, so options for results do not apply", "leave them out")
         return Study(Path(results)).verdict
     if lower_is_better and higher_is_better:
         raise BadInput("the metric cannot be both better when lower and better when higher")
@@ -624,7 +624,7 @@ def verify(
     ('proven', False)
     """
     if not records:
-        raise BadInput("nothing to verify was named", "name records or studies: fairtrial verify submissions/*")
+        raise BadInput("no record was given", "name records or studies: fairtrial verify submissions/*")
     if steps is not None and steps < 0:
         raise BadInput(f"steps must not be negative, got {steps}")
     folders = [folder_of(record) for record in records]  # type: ignore[arg-type]
@@ -670,7 +670,7 @@ def grade(
         baseline (PATH): What all are compared with: results, or records, in the same form.
         out: Folder for the table (CSV, Markdown, page), feedback for each student, and Gradescope's results.json.
             Default: FOLDER-grades.
-        verify (NUMBER): Train so many records again, drawn at random, each bit by bit.
+        verify (NUMBER): Number of records, drawn at random, that are trained again bit by bit.
         data: Where the data are on this machine, for records. Default: where the baseline found them.
         columns (OURS=THEIRS): A table's own name of a column, such as value=score. In Python {"value": "score"}.
         metric (NAME): Judge this metric.
@@ -782,8 +782,8 @@ def audit(
 ) -> Audit:
     """Does it cheat? Check that a variant sees no future, padding or other batch items.
 
-    Its own claims (such as "by distance alone") are checked, too. A record is asked on its own text, and about the
-    scores that it reports.
+    What a part declares (such as "by distance alone") is checked, too. A record is tested on its own text, and its
+    reported scores are checked.
 
     Args:
         target (PART|RECIPE.toml|RECORD): A part (rope), a recipe file (TOML), or a record's folder, which keeps the
@@ -796,8 +796,8 @@ def audit(
         vocabulary: The number of tokens, of a torch module or of a scorer that takes tokens.
         plugins: A Python file that adds your own parts.
         bf16: Audit under autocast to bfloat16, too.
-        thorough: Ask random questions twenty times as long.
-        time_limit (TIME): What is not reached within it is not tested, and the audit has not passed.
+        thorough: Run the random tests twenty times as long.
+        time_limit (TIME): Checks that do not run within it count as not tested, and the audit does not pass.
         quiet: Show no progress.
         fields: Fields of the recipe in which a model is built. Of a torch module: kind ("causal" or "classifier"),
             length, classes, and what it declares: `pads="left"`.
@@ -827,7 +827,10 @@ def audit(
         builder = model if model is not None else target if is_builder(target) else None
         given = [*fields] * (builder is None) + ["vocabulary"] * (vocabulary is not None)
         if given:
-            raise BadInput(f"{', '.join(given)}: these options apply only to a torch module", "its builder declares it")
+            raise BadInput(
+                f"{', '.join(given)}: these options apply only to a torch module",
+                "declare them in the builder of the model",
+            )
         if builder is not None:
             choice, files = chosen_model(builder)
             one_of("task", chosen := task or task_of_model(choice, fields.pop("kind", "")), ("lm", "classify"))
@@ -852,7 +855,7 @@ def target_of(target: Any) -> str | PartChoice | Recipe:
     if isinstance(target, Path) or hasattr(target, "folder"):
         return str(folder_of(target))
     hint = "give a part, a recipe or its file, a run or its folder, a torch module, or `model`"
-    raise BadInput("nothing to audit was named" if target is None else f"{target!r} cannot be audited", hint)
+    raise BadInput("nothing to audit was given" if target is None else f"{target!r} cannot be audited", hint)
 
 
 def audit_data(
@@ -1164,7 +1167,7 @@ def clean(
     >>> ft.clean(reviews, "cleaned")
     Traceback (most recent call last):
     ...
-    fairtrial.errors.BadInput: ...reviews.tsv: the data bring no test set: fairtrial carves one when it trains
+    fairtrial.errors.BadInput: ...reviews.tsv: the data have no test set: fairtrial splits one off when it trains
     """
     from fairtrial.data.cleaning import clean_data
 
@@ -1184,7 +1187,7 @@ def power(
     spread: str | float | Sequence[float] | None = None,
     pilot: Comparison | Verdict | Study | Source | None = None,
 ) -> Power:
-    """Plan before training: the smallest difference that so many seeds and test items detect, or what detects one.
+    """Plan before training: the difference that seeds and test items can detect, or how many detect a difference.
 
     Args:
         seeds: Training seeds of each variant.
@@ -1194,7 +1197,7 @@ def power(
         detect: A difference, in points of accuracy or nats per token: which seeds and items detect it?
         spread (SEED[,ITEM,REST]): Standard deviation of a difference over training seeds, in points of accuracy or nats
             per token; or three: over seeds, over items, and of the rest. Default: as in small transformers.
-        pilot (PATH): A study, or a file of results, whose variances are taken, at their upper 80% limits; in Python
+        pilot (PATH): A study, or a file of results, that provides the variances (their upper 80% limits); in Python
             also a comparison or a verdict.
 
     >>> print(ft.power(seeds=5, items=750).sentence)
@@ -1214,7 +1217,7 @@ def power(
 
     one_of("task", task, ("classify", "lm"))
     if spread is not None and pilot is not None:
-        raise BadInput("a pilot has a spread of its own", "give one of the two")
+        raise BadInput("--pilot and --spread exclude each other", "give one of the two")
     components = None
     if spread is not None:
         components = components_of_spread(task, read_numbers("spread", spread))
@@ -1347,9 +1350,9 @@ def check_range(name: str, value: float | None, least: float, most: float = math
 def check_asked(name: object, names: object = ("", ""), **numbers: float | None) -> None:
     """Of a comparison: the name of a metric or of a variant, the names of both sides, margin, threshold and alpha."""
     if not (name is None or isinstance(name, str)):
-        raise BadInput(f"a name must be a text: {name!r}")
+        raise BadInput(f"a name must be a string: {name!r}")
     if not (isinstance(names, Sequence) and len(names) == 2 and all(isinstance(each, str) for each in names)):
-        raise BadInput(f"names must be two texts: {names!r}")
+        raise BadInput(f"names must be two strings: {names!r}")
     for title, value in numbers.items():
         if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
             raise BadInput(f"{title} must be a finite number: {value!r}")

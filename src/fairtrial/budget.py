@@ -90,5 +90,5 @@ def fit_budget(recipe: Recipe, budget: str, given: Collection[str] = ()) -> Fit:
     said = ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in picked.items())
     sentence = f"budget {budget} of processor time: {said} ({passes:.1f} passes over the training text)"
     if steps < 0.9 * fitting:
-        sentence += f"; more passes were not found to help, so it takes about {steps * taken / 1000:.0f} s"
+        sentence += f"; more passes did not help in our measurements, so it takes about {steps * taken / 1000:.0f} s"
     return Fit(recipe.with_(**picked), sentence)

@@ -181,7 +181,7 @@ class Bench:
     def repeats_there(self, device: str) -> tuple[bool, str]:
         same, told = self.compare(f"on-{device}", f"again-on-{device}", "lm", device=device)
         lost = self.train(f"on-{device}", device=device).record.result.not_deterministic
-        return same, told + (f"; torch promises none for {', '.join(lost)}" if lost else "")
+        return same, told + (f"; torch does not guarantee the same bits for {', '.join(lost)}" if lost else "")
 
     def bfloat16(self, device: str) -> tuple[bool, str]:
         exact = losses(self.train(f"on-{device}", device=device))

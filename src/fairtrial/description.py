@@ -148,6 +148,20 @@ class Description:
     title: str = ""
     charts: Sequence[Chart] = ()
     sections: Sequence[Description] = ()  # each with a title
+    basis: Sequence[str] = ()  # what the sentences rest on, said once
+    limits: Sequence[str] = ()  # what limits them: a few
+    notes: Sequence[str] = ()  # on demand
+
+    @property
+    def prose(self) -> list[str]:
+        """All that is said before the first table."""
+        return [*self.sentences, *self.basis, *self.limits]
+
+    @property
+    def more(self) -> list[str]:
+        """That there are notes."""
+        count = len(self.notes)
+        return [f"{count} further note{'s' * (count > 1)}: --all, in Python to_text(every=True)."] if count else []
 
     def parts(self) -> Iterator[Description]:
         """Itself and all sections."""

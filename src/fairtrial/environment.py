@@ -113,7 +113,7 @@ def changed_since(trial: TrialInfo) -> list[str]:
 def check_environment(trial: TrialInfo) -> None:
     """Refuse to resume where results may differ from those of an uninterrupted trial."""
     if changed := changed_since(trial):
-        message = f"this record was begun with {'; '.join(changed)}: results may differ"
+        message = f"this record was started with {'; '.join(changed)}: results may differ"
         raise EnvironmentChanged(message, "resume with --ignore-changes to accept that; the record will say so")
 
 

@@ -81,6 +81,17 @@ SINGLE: dict[str, tuple[type, str]] = {
 }
 
 
+RUN, STUDY = "use options=ft.RunOptions({}=...)", "use options=ft.StudyOptions({}=...)"
+EARLIER = {  # arguments of version 0.2
+    "settings": "give recipe fields as keywords, such as layers=2",
+    "least_difference": "use margin=",
+    "anyway": "use ignore_changes=",
+    **dict.fromkeys(("threads", "log", "save_seconds"), RUN),
+    **dict.fromkeys(("budget", "until_clear", "jobs", "engine", "address", "retry_failed"), STUDY),
+    **dict.fromkeys(("on_event", "stop"), "use options=, where {} is a field"),
+}
+
+
 def with_checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
     """The same function; an argument that it does not have, or lacks, or a single value of another type, is the user's
     mistake and not a TypeError."""
@@ -89,6 +100,8 @@ def with_checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def checked(*values: P.args, **named: P.kwargs) -> T:
         own = signature(function)
+        for name in EARLIER.keys() & named.keys() - own.parameters.keys():
+            raise BadInput(f"{function.__name__} has no argument {name!r} since 0.3", EARLIER[name].format(name))
         try:
             given = own.bind(*values, **named).arguments
         except TypeError as error:
@@ -174,7 +187,7 @@ class Interrupted(FairtrialError):
     ... except ft.Interrupted as error:
     ...     print(error)
     stopped after step 0 of 9; all is saved
-      go on with: fairtrial train --resume run
+      continue with: fairtrial train --resume run
     """
 
     exit_code = 130

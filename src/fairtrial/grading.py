@@ -127,7 +127,7 @@ class Grades(Result):
         tables = [Table("", (*columns, "trained again"), tuple(rows), text_columns=3).without_empty_columns()]
         seen = [row(each.name, "; ".join([each.problem] * bool(each.problem) + [*each.copies])) for each in self.grades]
         kept = tuple(cells for cells in seen if cells[1].text)
-        tables += [Table("To look at yourself", ("submission", "what was found"), kept, text_columns=2)] * bool(kept)
+        tables += [Table("To check by hand", ("submission", "what was found"), kept, text_columns=2)] * bool(kept)
         compared = [each for grade in self.grades for each in grade.comparisons]
         charts = [
             comparison_chart([each for each in compared if each.metric == metric], f"difference from {self.baseline}")
@@ -161,7 +161,7 @@ class Grades(Result):
         from fairtrial.report.render import render
 
         if out.is_dir() and any(out.iterdir()) and not (out / "grades.csv").is_file():
-            raise BadInput(f"{out} exists already and holds no grades", "choose another folder with --out")
+            raise BadInput(f"{out} already exists and holds no grades", "choose another folder with --out")
         with disk_errors(out):
             for folder in ("feedback", "gradescope"):
                 (out / folder).mkdir(parents=True, exist_ok=True)
@@ -222,7 +222,7 @@ class Grading:
             replace(each, verified=tuple(proven.get(each.name, ())), copies=tuple(found.get(each.name, ())))
             for each in grades
         ]
-        notes = [f"Not read, as they hold no results: {', '.join(ignored)}."] if ignored else []
+        notes = [f"Skipped, no results in them: {', '.join(ignored)}."] if ignored else []
         return Grades(self.baseline.name, tuple(grades), self.scheme, (*notes, *found.get(BASELINE, ())))
 
     def verified(
@@ -272,7 +272,7 @@ class Grading:
             raise BadInput(f"{name} holds records, but the baseline is a table of results")
         if ("item" in theirs) != ("item" in (own.cells or {})):
             what = "single test items" if "item" in theirs else "one score per run"
-            raise BadInput(f"the baseline has {what}, the submission has not")
+            raise BadInput(f"the baseline has {what}, the submission does not")
         asked = replace(self.asked, baseline=BASELINE)
         return judge_results(Results(joined([theirs, own.cells or {}])), asked, name=name)
 
@@ -294,7 +294,7 @@ def records_judge(
     recipe = replace(first.recipe, data=replace(first.recipe.data, source=place))
     prepared = prepare(recipe, first.trial.seed)
     if prepared.corpus.files != first.trial.data:
-        raise BadInput("the data here are not those of the baseline's records", "name them: --data PATH")
+        raise BadInput("these data differ from those of the baseline's records", "name them: --data PATH")
     tests = prepared.splits.tests
     groups = {name: prepared.groups(documents) for name, documents in tests.items()}
     items = {name: len(documents) for name, documents in tests.items()}
@@ -342,7 +342,7 @@ def submissions(folder: Path, baseline: Path) -> tuple[dict[str, Path], list[str
         found[short if names[short] == 1 and short != BASELINE else each.name] = each
     if not found:
         raise BadInput(
-            "there are no submissions", "each is a table of results, or a sub-folder of records", path=folder
+            "no submissions were found", "each is a table of results, or a sub-folder of records", path=folder
         )
     return found, [each.name for each in there if each not in kept]
 

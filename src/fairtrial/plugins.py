@@ -107,7 +107,7 @@ def load_files(paths: Iterable[Path]) -> dict[str, str]:
     for path in paths:
         digest = fingerprint(path)
         if found.get(path.name, digest) != digest:
-            raise BadInput("two files of this name were given", "rename one of them", path=path)
+            raise BadInput("two files have the same name", "rename one of them", path=path)
         load_file(path)
         found[path.name] = digest
     return found
@@ -177,7 +177,7 @@ def check_unchanged(record: Record, given: Sequence[tuple[str, str]]) -> None:
     for file, digest in record.trial.plugins.items():
         if digest not in {there for _, there in given} and file in dict(given):
             hint = "give the file as it was (its sha256 is in trial.json), or start a new record with `fairtrial train`"
-            raise BadInput(f"{file} has changed since {record.folder} was begun", hint)
+            raise BadInput(f"{file} has changed since {record.folder} was started", hint)
 
 
 def _read(path: Path) -> bytes:
@@ -314,7 +314,7 @@ class Written:
             self.blocks.append(f"{name} = {value!r}")
         else:
             what = f"{self.kind.__name__} uses {name!r}, a {type(value).__name__} that is defined outside of it"
-            raise BadInput(what, "make it in the part's __init__, or give it as an option")
+            raise BadInput(what, "create it in the part's __init__, or give it as an option")
 
     def add_definition(self, name: str, value: Any) -> None:
         text, own = definition(value)
@@ -340,7 +340,7 @@ def definition(value: Any) -> tuple[str, str]:
             if isinstance(node, Definition) and node.name == value.__name__ and holds(node, code.co_firstlineno):
                 text = textwrap.dedent("".join(lines[first_line(node) - 1 : node.end_lineno])).rstrip()
                 return text, node.name
-    raise BadInput(f"the source of {value.__qualname__} cannot be had, so it cannot be kept with a record", HINT)
+    raise BadInput(f"the source of {value.__qualname__} is not available, so it cannot be stored with a record", HINT)
 
 
 def functions_of(value: Any) -> Iterator[FunctionType]:

@@ -190,7 +190,9 @@ def prepare_like(record: Record) -> Prepared:
     tokenizer = record.tokenizer()
     corpus = open_corpus(recipe.data, recipe.task, recipe.tokens, tokenizer.facts)
     if corpus.files != trial.data:
-        raise BadInput(f"the data have changed since {record.folder} was begun", "restore them, or train a new record")
+        raise BadInput(
+            f"the data have changed since {record.folder} was started", "restore them, or train a new record"
+        )
     splits = split(corpus, recipe.data, trial.seed)
     encoder = None
     if not record.complete and recipe.encoder.source != "none":  # a finished record has weights of its own

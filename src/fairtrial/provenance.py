@@ -196,9 +196,7 @@ def notes_on(prepared: Prepared, task: Task) -> list[str]:
     if recipe.scoring.watch_test:
         notes.append("test watched: the test sets were scored during training")
     if recipe.external:
-        notes.append(
-            f"the network is {recipe.model.name}: its first weights are its own, not shared with other variants"
-        )
+        notes.append(f"the network is {recipe.model.name}: its initial weights are not shared with other variants")
     if not splits.validation:
         notes.append("no validation set: weights could not be selected without the test set")
     return notes
@@ -207,7 +205,7 @@ def notes_on(prepared: Prepared, task: Task) -> list[str]:
 def copies_notes(prepared: Prepared) -> list[str]:
     counts = {name: found.counts() for name, found in prepared.copies.items()}
     return [
-        f"{name}: {copies_text(found)}; scores on copies measure memory"
+        f"{name}: {copies_text(found)}; scores on duplicates measure memorization"
         for name, found in counts.items()
         if found["share"]
     ]

@@ -75,7 +75,7 @@ class Duration:
         if self.unit == "steps":
             return int(self.count)
         if self.seconds is not None:
-            raise BadInput(f"{self} is a time, and the speed of training is not known here", "give steps or epochs")
+            raise BadInput(f"{self} is a time, but the training speed is unknown here", "give steps or epochs")
         return int(min(self.most, max(self.least, math.ceil(Decimal(str(self.count)) * steps_per_epoch))))
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class Data:
     ] = "auto"
     presidents: Annotated[tuple[str, ...], "whose speeches, with the embedded corpus"] = ("obama", "bush-43", "bush-41")
     validation: Annotated[float, "validation set: share of the training text, for model selection; 0: none"] = 0.1
-    test: Annotated[float, "test set: share held out, where the data bring no test set"] = 0.2
+    test: Annotated[float, "test set: share held out, if the data have no test set"] = 0.2
     train_share: Annotated[float, "share of the training documents that is used; 1: all"] = 1.0
     windows: Annotated[
         str,
@@ -113,7 +113,7 @@ class Data:
         str, "column or JSON key that says train, validation, test or another test set; 'none': not used"
     ] = ""
     group_column: Annotated[
-        str, "column or JSON key of what a text comes from (a speech, a book), which is never divided; 'none': not used"
+        str, "column or JSON key of what a text comes from (a speech, a book), which is never split; 'none': not used"
     ] = ""
 
 
@@ -169,7 +169,7 @@ class Shape:
         at_least(1, "shape", self, "layers", "heads", "width", "hidden", "classifier_hidden")
         at_least(0, "shape", self, "length")
         if self.width % self.heads:
-            hint = f"take a width such as {self.heads * max(1, round(self.width / self.heads))}"
+            hint = f"use a width such as {self.heads * max(1, round(self.width / self.heads))}"
             raise BadInput(f"shape.width = {self.width} is not divisible by shape.heads = {self.heads}", hint)
         one_of("shape.activation", self.activation, ("relu", "gelu", "gelu_tanh", "silu"))
         allowed = ("same", "tanh", "relu", "gelu", "gelu_tanh", "silu")
@@ -202,7 +202,7 @@ class Training:
     weight_decay: Annotated[float, "weight decay (matrices only)"] = 0.01
     embedding_decay: Annotated[float, "weight decay of token embeddings, as a multiple of `weight_decay`"] = 1.0
     sampled_words: Annotated[
-        int, "training loss of a large vocabulary: so many words are drawn beside the answers; 0: all. Scores are exact"
+        int, "sampled softmax: words drawn besides the answers, for a large vocabulary; 0: all. Scores are exact"
     ] = 0
     input_noise: Annotated[
         float, "share of input tokens replaced by random words of the training text, drawn anew for every batch"

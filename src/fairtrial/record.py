@@ -119,9 +119,7 @@ class Record:
             with locked(self.folder / "run.lock"):
                 yield
         except DiskTrouble as error:
-            hint = (
-                f"what was saved before is intact: make room, then go on with: fairtrial train --resume {self.folder}"
-            )
+            hint = f"what was saved is intact: make room, then continue with: fairtrial train --resume {self.folder}"
             raise DiskTrouble(error.what, hint) from error
 
     def checked(self, name: str) -> Path:
@@ -206,7 +204,7 @@ class Record:
     @cached_property
     def result(self) -> TrialResult:
         if not self.complete:
-            raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial train --resume {self.folder}")
+            raise BadInput(f"{self.folder} is not finished", f"continue with: fairtrial train --resume {self.folder}")
         return read_document(self.folder / "result.json", TrialResult, "train it again")
 
     def write_result(self, result: TrialResult) -> None:
@@ -214,7 +212,7 @@ class Record:
         names = ("trial.json", "events.jsonl", "outcomes.safetensors", "model.safetensors")
         sums = {name: sha256_of(self.folder / name) for name in names if (self.folder / name).is_file()}
         if self.log.size and sums.get("events.jsonl") != self.log.sha256:
-            hint = f"it is written again by: fairtrial train --resume {self.folder}"
+            hint = f"rewrite it with: fairtrial train --resume {self.folder}"
             raise BadInput("was changed while the trial was writing it", hint, path=self.log.path)
         write_document(self.folder / "result.json", replace(result, sha256=sums))
 
@@ -231,7 +229,7 @@ class Record:
             return None
         scores = read_document(path, BaselineScores, hint)
         if scores.outcomes != sha256_of(self.checked("outcomes.safetensors")):
-            raise BadInput("belongs to other outcomes than those beside it", hint, path=path)
+            raise BadInput("belongs to other outcomes than those in this folder", hint, path=path)
         return scores
 
     @cached_property
@@ -421,5 +419,5 @@ def check_not_taken(folder: Path) -> None:
             pass
     hint = "choose another folder with --out"
     if (folder / "trial.json").is_file():
-        hint += f"; see the record there: fairtrial show {folder}; go on with it: fairtrial train --resume {folder}"
+        hint += f"; see the record there: fairtrial show {folder} ; continue it: fairtrial train --resume {folder}"
     raise BadInput(f"{folder} exists already", hint)

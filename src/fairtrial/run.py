@@ -292,7 +292,7 @@ class Run(Result):
         XLM-RoBERTa-XL (pre-norm). What none of them computes is refused, with what to set instead.
 
         Args:
-            out: The folder to write. Default: beside the record.
+            out: The folder to write. Default: next to the record.
 
         >>> (language_model.export("exported") / "model.safetensors").is_file()
         True

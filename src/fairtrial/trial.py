@@ -120,7 +120,7 @@ def train(
 
     def interrupt(when: str) -> Interrupted:
         hint, python = f"fairtrial train --resume {record.folder}", f"ft.resume({str(record.folder)!r})"
-        return Interrupted(f"stopped {when}; all is saved", f"go on with: {hint}", f"go on with: {python}")
+        return Interrupted(f"stopped {when}; all is saved", f"continue with: {hint}", f"continue with: {python}")
 
     def on_progress(split: str, share: float) -> None:
         on_event(FinalScoring(loop.progress.step, split, share))

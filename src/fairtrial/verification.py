@@ -143,7 +143,7 @@ class Repeated:
         trial, prepared = self.record.trial, self.prepared
         here = prepared.corpus.files
         if names := sorted(name for name in {**here, **trial.data} if here.get(name) != trial.data.get(name)):
-            return Claim("data", OPEN, f"the data here are not those of the record ({', '.join(names[:3])})")
+            return Claim("data", OPEN, f"these data differ from those of the record ({', '.join(names[:3])})")
         if prepared.tokenizer.to_json() != (self.record.folder / "tokenizer.json").read_text(encoding="utf-8"):
             return self.differs("data", "another tokenizer follows from these data and this seed")
         if wrong := difference(trial_info(prepared, 1, trial.plugins, trial.asked), trial, free=self.free):
@@ -180,7 +180,7 @@ class Repeated:
                 own.append(event)
                 wrong = wrong or ("" if event == told else difference(event, told, 0.0) or f"{event} is not in the log")
                 if wrong and not self.other:
-                    return Claim("training", FALSE, f"step {event.step} gives something else: {wrong}")
+                    return Claim("training", FALSE, f"step {event.step} differs: {wrong}")
         except Diverged as error:
             return self.differs("training", error.what)
         step = loop.progress.step
@@ -231,12 +231,12 @@ class Repeated:
             return Claim("weights", SKIPPED, "the training was not repeated to its end")
         wrong = [name for name, tensor in own.items() if not torch.equal(tensor.cpu(), stored[name])]
         if not wrong:
-            return Claim("weights", PROVEN, "every bit of them follows from the training")
+            return Claim("weights", PROVEN, "training reproduces every bit of them")
         apart = math.sqrt(sum(float((own[name].cpu().double() - stored[name]).square().sum()) for name in own))
         share = apart / math.sqrt(sum(float(each.double().square().sum()) for each in stored.values()))
         if self.other and share <= FOREIGN:
             return Claim("weights", CONSISTENT, f"near those of the training (relative distance {share:.1e})")
-        message = f"{len(wrong)} of {len(own)} tensors are not what the training gives ({wrong[0]})"
+        message = f"{len(wrong)} of {len(own)} tensors are not reproduced by the training ({wrong[0]})"
         return self.differs("weights", message)
 
     def check_scores(self, loop: Loop) -> Claim:
@@ -251,7 +251,7 @@ class Repeated:
         unequal = sorted(name for name in {*here, *stored} if not same(here.get(name), stored.get(name)))
         code = self.other if "code" in self.other else ""  # rounding alone moves the scores of given weights little
         if unequal and not (self.other and all(same(here.get(name), stored.get(name), ROUNDED) for name in unequal)):
-            return self.differs("scores", f"outcomes.safetensors: {unequal[0]} is not what the weights give", code)
+            return self.differs("scores", f"outcomes.safetensors: {unequal[0]} is not reproduced by the weights", code)
         progress, steps, kept = loop.progress, 0, 0
         for event in self.events:  # that the log is true is a claim of its own
             steps = event.step if isinstance(event, Stepped) else steps
@@ -267,7 +267,7 @@ class Repeated:
             return self.differs("scores", f"baseline.json: {wrong}")
         if unequal:
             return Claim("scores", CONSISTENT, f"re-scored within rounding ({self.other})")
-        return Claim("scores", PROVEN, f"re-scored: the stored weights give every outcome of {', '.join(scores)}")
+        return Claim("scores", PROVEN, f"re-scored: the stored weights reproduce every outcome of {', '.join(scores)}")
 
 
 def ended(loop: Loop) -> bool:
@@ -370,7 +370,7 @@ def check_verdict(folder: Path, told: Verdict, options: Options) -> Claim:
             return Claim("verdict", OPEN, f"it needs code from {path}: name that file with --with")
     trials = {task: [one for own in plan.finished(task).values() for one in own.values()] for task in plan.recipes}
     if any(one.trial.data != plan.eval_sets[task].files for task, own in trials.items() for one in own):
-        return Claim("verdict", OPEN, "the data here are not those of the study")
+        return Claim("verdict", OPEN, "these data differ from those of the study")
     others = {one.trial.environment.fairtrial for own in trials.values() for one in own} - {__version__}
     free, rebuild = FREE | SENTENCES if others else FREE, options.trials is None
     try:

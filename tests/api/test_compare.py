@@ -80,7 +80,7 @@ def test_few_seeds_get_no_verdict_but_a_difference() -> None:
         (([[1, 0], [1]], [[1, 0], [0, 1]]), "ours holds rows of different lengths"),
         (([["a", "b"]] * 5, [[1.0, 0.5]] * 5), "ours must hold numbers"),
         ((None, [[1.0, 0.5]] * 5), "ours must hold numbers"),
-        (([[1.0, 0.5]] * 5, [[1.0, 0.2]] * 5, None, None, "sparkle"), "whether a higher or a lower sparkle is better"),
+        (([[1.0, 0.5]] * 5, [[1.0, 0.2]] * 5, None, None, "sparkle"), "is a higher or a lower sparkle better"),
         (([[1.0, 0.5]] * 5, [[1.0, 0.2]] * 5, None, None, 3), "metric must be text or None, got 3"),
     ],
 )
@@ -96,7 +96,7 @@ def test_power_is_what_a_studys_plan_says(library: dict[str, Any]) -> None:
     assert plan.smallest_detectable["classify"] in found.sentence
     assert ft.power(seeds=20, items=48).high < found.high
     assert ft.power(seeds=5, items=48, comparisons=6).low > found.low
-    with pytest.raises(ft.BadInput, match="show nothing"):
+    with pytest.raises(ft.BadInput, match="items are too few"):
         ft.power(seeds=1)
 
 

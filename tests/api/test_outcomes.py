@@ -70,7 +70,7 @@ def test_files_that_are_none_are_refused(study: ft.Study, tmp_path: Path, conten
         np.savez(path, header=np.frombuffer(b'{"name": "x", "tasks": {"lm": {"task": 3}}}', np.uint8))
     else:
         path.write_bytes(content)
-    with pytest.raises(ft.BadInput, match="no stored outcomes"):
+    with pytest.raises(ft.BadInput, match="not a file of outcomes"):
         ft.Outcomes.load(path)
     with pytest.raises(ft.BadInput, match="cannot be read"):
         ft.Outcomes.load(tmp_path / "nowhere.npz")

@@ -138,7 +138,7 @@ def test_a_part_is_its_class_its_choice_or_as_it_is_typed() -> None:
         from fairtrial.parts import Rpoe  # noqa: F401
     with pytest.raises(ft.BadInput, match="'window:' is not a part"):
         ft.Recipe().with_(parts=["window:"])
-    for nothing, words in ((None, "nothing to audit was named"), (3, "3 cannot be audited")):
+    for nothing, words in ((None, "nothing to audit was given"), (3, "3 cannot be audited")):
         with pytest.raises(ft.BadInput, match=words):
             ft.audit(nothing)
 

@@ -146,7 +146,7 @@ def test_without_training_seeds_only_the_checkpoints_are_judged(fairtrial: Call,
     error = gains.std(ddof=1) / math.sqrt(400)
     assert (row.difference.high - row.difference.low) / 2 == pytest.approx(1.966 * error, rel=5e-3), "over items alone"
     assert "this checkpoint of new is better than that of old" in found.text[0]
-    assert found.text[1].startswith("No training seeds were given: this is about these very checkpoints")
+    assert found.text[1].startswith("No training seeds were given, so the verdict is about these checkpoints")
     assert ft.verdict(rows).comparisons[0].question == "these_checkpoints", "one seed is no seed"
     again = [row | {"seed": seed} for seed in range(5) for row in rows]
     copies = ft.verdict(again)
@@ -171,7 +171,7 @@ def test_items_must_be_the_same_and_missing_ones_are_named(tmp_path: Path) -> No
     with pytest.raises(ft.BadInput, match="is not the same item everywhere: label 'x'"):
         ft.verdict(labelled)
     told = [row | {"label": "x", "prediction": "x"} for row in rows]
-    with pytest.raises(ft.BadInput, match="the value is not what label and prediction say"):
+    with pytest.raises(ft.BadInput, match="value, label and prediction disagree"):
         ft.verdict(told)
     with pytest.raises(ft.BadInput, match="has no seed"):
         ft.verdict([*rows[1:], rows[0] | {"seed": None}])
@@ -290,7 +290,7 @@ def test_a_table_of_another_shape_is_told_which_is_wanted(text: str, words: str,
         ("item,variant,value\nq,a,good\n", "value must be a finite number, or true and false, got 'good'"),
         ("item,variant,value\nq,a,nan\n", "finite"),
         ("item,variant,value\nq,a\n", r"results\.csv:2: expected 3 columns, found 2"),
-        ("item,variant,value\n", "a header but no row"),
+        ("item,variant,value\n", "has a header, but no rows"),
         ("item,variant,value,metric\nq,a,3,accuracy\nq,b,1,accuracy\n", "between 0 and 1, got 3"),
         ('item,variant,value\n"q,a,1\n', r"results\.csv:2: invalid CSV"),
     ],

@@ -189,6 +189,6 @@ def test_a_script_that_starts_processes_while_it_is_imported_is_told_of_the_guar
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
-    with pytest.raises(ft.FairtrialError, match="started by the import of a script") as error:
+    with pytest.raises(ft.FairtrialError, match="was imported again by one of its own processes") as error:
         start(Job(("lm", "rope", "seed 0"), "trial"), stop=lambda: False)
     assert '__name__ == "__main__"' in error.value.hint

@@ -157,7 +157,7 @@ PLAIN = "config,run,final_loss\nadamw,0,3.281\nadamw,1,3.283\nmuon,2,3.271\nmuon
         (MLFLOW, "variant from 'params.opt', value from 'metrics.val_loss'"),
         (MLFLOW_PAGE, "run from 'Run ID', variant from 'params.opt', value from 'metrics.val_loss'"),
         (PLAIN, "variant from 'config', value from 'final_loss'"),
-        (PLAIN, "No column tells the seeds"),
+        (PLAIN, "No column holds seeds"),
     ],
 )
 def test_exports_of_trackers_are_read_and_what_was_assumed_is_said(text: str, said: str, tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_exports_of_trackers_are_read_and_what_was_assumed_is_said(text: str, sa
     ("text", "words"),
     [
         ("model,seed,val_loss,test_loss\na,0,1,2\nb,0,1,2\n", r"columns val_loss, test_loss could all be the score"),
-        ("opt,lr,seed,loss\na,1,0,1.5\nb,2,0,1.5\na,1,1,1.4\nb,2,1,1.4\n", "opt, lr could all tell the variants apart"),
-        ("variant,seed,sparkle\na,0,1.5\nb,0,2.5\n", "whether a higher or a lower sparkle is better"),
+        ("opt,lr,seed,loss\na,1,0,1.5\nb,2,0,1.5\na,1,1,1.4\nb,2,1,1.4\n", "opt, lr could all name the variants"),
+        ("variant,seed,sparkle\na,0,1.5\nb,0,2.5\n", "is a higher or a lower sparkle better"),
         ("variant,seed,loss\na,0,1.5\nb,0,\n", r"runs\.csv:3: a run of b has no value"),
         ("variant,seed,loss\na,0,1.5\na,0,1.6\nb,0,1.6\n", "a, seed 0 has two different scores"),
         ("variant,seed,loss\na,0,1.5\na,,1.6\nb,0,1.6\n", "has no seed"),
@@ -299,7 +299,8 @@ def test_variants_of_one_verdict_are_told_together_and_clear_ones_first() -> Non
         {"variant": name, "seed": s, "loss": loss} for name, losses in table.items() for s, loss in enumerate(losses)
     ]
     told = ft.verdict(runs).text
-    assert told[0].startswith("v7 is better than v0 on this test set: loss")
-    assert told[1].startswith(
-        "v1, v2, v3, v4, v5 and v6 are undecided versus v0 on this test set (loss, lower is better)"
+    assert told[0].startswith("v7 is better than v0: loss")
+    assert told[1] == "v1, v2, v3, v4, v5 and v6 are undecided versus v0."
+    assert (
+        told[2] == "Loss (lower is better) on this test set; 95% intervals; p corrected for 7 comparisons; 5 runs each."
     )

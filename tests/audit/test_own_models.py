@@ -173,8 +173,8 @@ class Hanging(Own):
 def test_a_network_that_hangs_is_asked_what_there_is_time_for_and_has_not_passed() -> None:
     findings = audit(subject(Hanging(40, 20, 0, 0)), only=["M3", "M7", "T1", "F1", "S1"], limit=Hanging.limit)
     assert [each.verdict for each in findings] == [PASS, PASS, *[OUT_OF_TIME] * 3]
-    assert findings[2].meaning == "Out of time: it had not ended when 3 s were over."
-    assert findings[3].meaning == "Out of time: 3 s were over before it began."
+    assert findings[2].meaning == "Out of time: it did not end within 3 s."
+    assert findings[3].meaning == "Out of time: 3 s ended before it started."
     assert summary(findings) == "NOT FINISHED: out of time before T1, F1, S1. So far PASS: 2 checks"
     assert not ft.Audit("it", tuple(findings)).passed
 

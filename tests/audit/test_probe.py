@@ -260,4 +260,4 @@ def test_a_fault_that_only_scoring_meets_is_found_in_the_trained_record(faulty: 
 def test_a_record_whose_data_are_gone_says_that_its_scores_were_not_tested(trained: dict[str, Record]) -> None:
     subject = replace(asked(Own), trained=(trained["lm"], None))
     (finding,) = audit(subject, only=["V5"])
-    assert (finding.verdict, "data are gone" in finding.meaning) == (NOT_ASKED, True)
+    assert (finding.verdict, "data are missing" in finding.meaning) == (NOT_ASKED, True)

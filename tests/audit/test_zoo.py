@@ -55,7 +55,7 @@ def test_the_reports_reweighting_is_caught() -> None:
 
 def test_a_rotary_that_turns_by_content_is_named_for_what_it_lacks(known: Know) -> None:
     found = failed(audit(small_subject("classify", known(cheats_claiming.ContentRotary)), only=["M8", "M9"]))
-    assert "claims to see word order" in found["M8"]
+    assert "declares that it sees word order" in found["M8"]
     assert "every distance" in found["M9"]
 
 
@@ -81,7 +81,11 @@ def test_a_score_cannot_undo_a_mask(known: Know) -> None:
 def test_a_part_that_raises_fails_with_the_first_line_of_its_message(known: Know) -> None:
     found = failed(audit(small_subject("lm", known(cheats_claiming.Breaks)), only=["M1", "M3", "R3"]))
     assert found.keys() == {"M1", "M3", "R3"}
-    assert found == {"M1": "It raises ValueError: no such luck", "M3": "It fails as in M1.", "R3": "It fails as in M1."}
+    assert found == {
+        "M1": "It raises ValueError: no such luck",
+        "M3": "It fails for the same reason as M1.",
+        "R3": "It fails for the same reason as M1.",
+    }
 
 
 @pytest.mark.second

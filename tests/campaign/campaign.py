@@ -1,5 +1,5 @@
 """What all campaigns share: the seed, and the count of what happened. As a script: the rows of a log (which
-FAIRTRIAL_CAMPAIGN_LOG names) as the table of docs/reliability.md."""
+FAIRTRIAL_CAMPAIGN_LOG names) as the table of research/reliability.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tally:
         self.failures.append(f"{where}: {why}")
 
     def close(self, **more: Any) -> None:
-        """Print the row of docs/reliability.md; fail if anything did. `more`: what else was measured."""
+        """Print the row of research/reliability.md; fail if anything did. `more`: what else was measured."""
         facts = {name: self.counts[name] for name in ("survived", "refused", "failed")}
         row = {"what": self.title, "tried": self.counts.total(), **facts, **more, "seed": SEED}
         row["seconds"] = round(time.monotonic() - self.started)

@@ -84,7 +84,7 @@ def test_a_recipe_that_fits_its_vocabulary_on_labels_is_red(fairtrial: Call, cou
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("audit", "nothing to audit was named"),
+        ("audit", "nothing to audit was given"),
         ("audit rope --task lm", "apply to --model only"),
         ("data audit --data none", "no such file or folder"),
         ("data audit --data sotu --task clasify", "did you mean 'classify'?"),

@@ -133,7 +133,7 @@ def test_a_wrong_option_is_told_with_the_usage(words: str, fairtrial: Call) -> N
 def test_a_record_that_exists_is_not_overwritten(refused: Call, finished_records: dict[str, Path]) -> None:
     for name, told in (
         ("lm", "see the record there: fairtrial show"),
-        ("unfinished", "go on with it: fairtrial train --resume"),
+        ("unfinished", "continue it: fairtrial train --resume"),
     ):
         folder = finished_records[name]
         before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

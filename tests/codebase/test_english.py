@@ -37,6 +37,19 @@ BANNED = {
     r"\bthose very\b": "the same",
     r", as \w+ have it\b": "as in",
     r"\bpassport\b": "leak audit",
+    r"\b[Gg]o(es)? on with\b": "continue",
+    r"\bbegun\b": "started",
+    r"\bbeside\b": "next to, with",
+    r"\bowns\b": "overrides, has",
+    r"\b[Mm]end(s|ed)?\b": "fix",
+    r"\bcannot be had\b": "is not available",
+    r"\b(is|are) (gone|asked by)\b": "missing, scored alone",
+    r"\bbrings? (no|its own)\b": "has",
+    r"\bnothing is known of\b": "nothing is known about",
+    r"\btells? (the|apart)\b": "shows, predicts, distinguishes",
+    r"\b(is|are) no (number|word|file|Python|record|study)\b": "is not a",
+    r"\bwhat needs no\b": "models without",
+    r"\bof a network of\b": "two sentences",
 }
 # one spelling of each term
 TERMS = {

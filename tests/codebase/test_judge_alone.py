@@ -64,7 +64,7 @@ def test_a_command_that_trains_says_in_one_sentence_what_to_install(words: tuple
     assert "which is not installed" in told.stderr
     assert 'pip install "fairtrial[train]"' in told.stderr
     assert len(told.stderr.strip().splitlines()) == 2
-    assert not list(tmp_path.iterdir()), "nothing was begun"
+    assert not list(tmp_path.iterdir()), "nothing was started"
 
 
 def interpreters() -> list[str]:

@@ -165,12 +165,10 @@ def test_links_lead_to_files() -> None:
 
 
 @pytest.mark.second
-def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In strict mode: every page is in the navigation. And every link and anchor of what was built leads somewhere."""
-    pytest.importorskip("mkdocs", reason="pip install 'fairtrial[docs]'")
-    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
-    # not --quiet, which hides the warnings that strict counts
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+def test_the_site_is_built_and_asks_no_network(tmp_path: Path) -> None:
+    """Every page is in the navigation. And every link and anchor of what was built leads somewhere."""
+    pytest.importorskip("markdown", reason="pip install 'fairtrial[docs]'")
+    command = [sys.executable, "docs/make_site.py", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     pages = list((tmp_path / "site").rglob("*.html"))
@@ -184,7 +182,7 @@ def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pyte
 
 
 def broken_links(site: Path) -> list[str]:
-    """Of the built pages, to files and to anchors. mkdocs itself sees those of Markdown only, not of notebooks."""
+    """Of the built pages, to files and to anchors. Pages and notebooks alike."""
     texts = {page: re.sub(r"(?s)<(script|style)\b.*?</\1>", "", page.read_text()) for page in site.rglob("*.html")}
     anchors = {page: set(re.findall(r'\b(?:id|name)="?([^"\s>]+)', text)) for page, text in texts.items()}
     found = []

@@ -150,7 +150,7 @@ def test_refusals_write_nothing(course: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="embedded speeches are clean"):
         clean_data(Data(source="sotu"), tmp_path / "out")
     (course / "test_CLS.tsv").write_bytes((course / "train_CLS.tsv").read_bytes())
-    with pytest.raises(BadInput, match="nothing of the training set would be left"):
+    with pytest.raises(BadInput, match="nothing of the training set would remain"):
         clean_data(Data(source=str(course)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

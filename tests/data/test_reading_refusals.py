@@ -41,7 +41,7 @@ def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, conten
         ("0\tA b.\n1\tC\td.\n", 2, "expected 2 columns, found 3"),
         ("0\tA b.\n \tC d.\n1\tE f\n", 2, "the label is missing"),
         ("0\tA b.\n1\t \n1\tE f g h\n", 2, "the text is missing"),
-        ("label\ttext\n", None, "there is a header but no row"),
+        ("label\ttext\n", None, "the table has a header, but no rows"),
         ("id\ttext\n1\tA b\n", None, "no column is the label; there is: id, text"),
         ("text\tlabel\tText\nA b\t0\tC d\n", None, "columns text, Text could all be the text"),
         ("label\ttext\tlabel\n0\tA b\t1\n", 1, "two columns are called 'label'"),
@@ -121,7 +121,7 @@ def test_formats_that_nobody_knows_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.pdf", "x")
     assert refusal(file).what.startswith(f"{file}: the format cannot be detected from the suffix")
     assert refusal(file, format="tabel").what == "data.format = 'tabel' is not known; did you mean 'table'?"
-    assert refusal(tmp_path).what == f"{tmp_path}: no known format: the folder contains a.pdf"
+    assert refusal(tmp_path).what == f"{tmp_path}: unknown format: the folder contains a.pdf"
     assert refusal(write(tmp_path / "what" / "a.abc", "x")).hint.startswith("set data.format")
     assert refusal(Path("a\0b")).what.startswith("'a\\x00b' is not a path")
     with pytest.raises(BadInput, match=r"data\.source is empty"):

@@ -190,7 +190,7 @@ def test_a_killed_process_is_run_once_more_to_the_same_bits(whom: str, job: Call
     (result,) = Processes(1).run([job("alone", lasts)], on_event, lambda: False)
     assert killed
     assert result.error == ""
-    assert any("it is run once more" in text for text in notices)
+    assert any("it runs once more" in text for text in notices)
     (whole,) = InProcess().run([job("whole", lasts)], lambda event: None, lambda: False)
     for name in SAME:
         assert (Path(result.job.folder) / name).read_bytes() == (Path(whole.job.folder) / name).read_bytes()

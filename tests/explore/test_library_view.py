@@ -30,6 +30,13 @@ def test_records_and_their_numbers_are_listed(client: Client, shelf: Path) -> No
     assert "headline" not in rows["unfinished"]
 
 
+def test_a_folder_that_is_itself_a_record_is_listed_and_opened(shelf: Path) -> None:
+    library = Library(shelf / "classify")
+    (row,) = library.rows()
+    assert (row["path"], row["state"]) == (".", "finished")
+    assert library.record(".").folder == shelf / "classify"
+
+
 def test_damaged_and_hostile_records_are_rows_not_errors(shelf: Path, tmp_path: Path) -> None:
     name = "<img src=x onerror=alert(1)>"
     shutil.copytree(shelf / "classify", tmp_path / "cut")

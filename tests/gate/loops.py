@@ -1,5 +1,5 @@
 """Loops of proposals, simulated: an agent that proposes, a gate or a greedy rule that keeps.
-`python tests/gate/loops.py 100` prints the table of docs/gate.md."""
+`python tests/gate/loops.py 100` prints the table of research/gate.md."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_gains_are_confirmed_by_fresh_pairs_and_test_sets_opened_once(ledger: Pa
         ft.gate_confirm(ledger, scores={0: 3.0, 1: 3.0}, first_scores={0: 3.1, 1: 3.1})
     gate = ft.gate_final(ledger, scores=fresh, first_scores=old)
     assert gate.tests is not None
-    with pytest.raises(ft.BadInput, match="opened already"):
+    with pytest.raises(ft.BadInput, match="already used"):
         ft.gate_final(ledger, scores=fresh, first_scores=old)
     with pytest.raises(ft.BadInput, match="no further proposals"):
         ft.gate_add(ledger, "late", seed=200, score=3.0)

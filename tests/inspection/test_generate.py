@@ -43,7 +43,7 @@ def said(network: LanguageModel, temperature: float, tokens: int = 20, **more: A
 
 
 def recomputed(network: LanguageModel, temperature: float, tokens: int = 20) -> list[int]:
-    """The same, written out: the last tokens, as many as it was trained on."""
+    """The same, written out: the last tokens, its training length."""
     ids, throws = list(PROMPT), generator_for(3, "generate", 0)
     for _ in range(tokens):
         with torch.no_grad():

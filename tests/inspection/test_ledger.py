@@ -184,7 +184,7 @@ def test_the_command_writes_every_format(fairtrial: Callable[..., Any]) -> None:
     ("words", "told"),
     [
         (("curse",), "did you mean 'course'"),
-        (("course", "--vocabulary", 10), "how many classes"),
+        (("course", "--vocabulary", 10), "the number of classes is missing"),
         (("course", "--classes", 3), "--vocabulary"),
         (("course",), "--vocabulary 5755"),
         (("nowhere/record",), "no built-in recipe is called"),

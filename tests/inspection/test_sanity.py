@@ -93,5 +93,5 @@ def test_a_long_sentence_is_cut_and_tokenizers_of_any_kind_do() -> None:
 def test_a_model_without_maps_and_a_sentence_without_words_are_refused() -> None:
     with pytest.raises(ft.BadInput, match="returns no attention maps"):
         ft.sanity_check(nn.Embedding(8, 4), WORDS, "my fellow")
-    with pytest.raises(ft.BadInput, match="makes nothing of"):
+    with pytest.raises(ft.BadInput, match="returns no tokens for"):
         ft.sanity_check(Course(), WORDS, "")

@@ -185,11 +185,11 @@ def test_linear_attention_equals_the_papers_recurrence(causal: bool) -> None:
 @cases(
     ("names", "reason"),
     [
-        (("linear", "rope"), "features are made after the rotation"),
+        (("linear", "rope"), "features are computed after the rotation"),
         (("linear", "soft-cap"), "products of features and no scores"),
         (("sigmoid", "linear"), "products of features and no scores"),
-        (("differential", "shaw"), "a head is two halves"),
-        (("sink", "differential"), "a head is two halves"),
+        (("differential", "shaw"), "splits each head into two"),
+        (("sink", "differential"), "splits each head into two"),
     ],
 )
 def test_compositions_that_make_no_sense_are_refused(names: tuple[str, ...], reason: str) -> None:

@@ -108,7 +108,7 @@ def test_what_is_no_python_file_is_refused(name: str, told: str, tmp_path: Path)
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     files = [part_file(tmp_path / "mine.py", "one"), part_file(tmp_path / "other" / "mine.py", "two")]
-    with pytest.raises(BadInput, match="two files of this name"):
+    with pytest.raises(BadInput, match="two files have the same name"):
         load_files(files)
 
 
@@ -173,7 +173,7 @@ def test_resuming_with_an_edited_file_is_refused_before_it_runs(begun: Path, fad
     fade.write_text(f"{FADE}\nopen({str(canary)!r}, 'w').close()\n")
     said = fairtrial("train", "--resume", begun, "--with", fade)
     assert said.code == 2
-    assert f"fade.py has changed since {begun} was begun" in said.err
+    assert f"fade.py has changed since {begun} was started" in said.err
     assert not canary.exists()
     assert fairtrial("train", "--resume", begun, "--with", fade, "--ignore-changes").code == 0
     assert canary.exists()

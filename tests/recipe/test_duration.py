@@ -64,7 +64,7 @@ def test_a_time_becomes_steps_by_their_speed(text: str, seconds: float) -> None:
     assert Duration.read(str(duration)) == duration
     assert duration.at_pace(0.25) == Duration(4 * seconds, "steps")
     assert duration.at_pace(1e9) == Duration(1, "steps"), "one step is taken at least"
-    with pytest.raises(BadInput, match="is a time, and the speed"):
+    with pytest.raises(BadInput, match="is a time, but the training speed"):
         duration.steps(10)
     assert Duration(5, "epochs").at_pace(0.25) == Duration(5, "epochs"), "what is no time stays"
 

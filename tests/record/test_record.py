@@ -110,7 +110,7 @@ def test_what_a_kill_left_of_a_finished_record_is_swept_away_unless_somebody_hol
 
 def test_a_taken_folder_is_refused_with_what_it_is(record: Record, tmp_path: Path) -> None:
     folder = record.folder
-    with pytest.raises(BadInput, match=rf"fairtrial show {folder}; go on with it: fairtrial train --resume {folder}"):
+    with pytest.raises(BadInput, match=rf"fairtrial show {folder} ; continue it: fairtrial train --resume {folder}"):
         ensure_free(folder)
     with pytest.raises(BadInput, match="exists already"):
         ensure_free(tmp_path)
@@ -172,7 +172,7 @@ def test_a_second_trainer_is_refused_at_once_and_a_dead_one_holds_nothing(
         first.communicate()
     with Record.open(out).hold():
         pass
-    assert "go on with it: fairtrial train --resume" in fairtrial(*words).err
+    assert "continue it: fairtrial train --resume" in fairtrial(*words).err
 
 
 def test_a_torn_last_line_is_dropped(record: Record) -> None:

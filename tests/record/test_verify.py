@@ -103,7 +103,7 @@ def test_a_training_with_another_seed_is_false_where_the_data_are_the_same(tiny_
     reseal(tmp_path / "record", trial={"seed": 2}, result={"seed": 2})
     found = check(tmp_path / "record")
     assert (states(found)["data"], states(found)["training"]) == ("proven", "false")
-    assert "step 1 gives something else: loss is" in found.claims[2].detail or "step 0" in found.claims[2].detail
+    assert "step 1 differs: loss is" in found.claims[2].detail or "step 0" in found.claims[2].detail
 
 
 def test_edited_weights_with_new_checksums_are_false(copy: Path) -> None:

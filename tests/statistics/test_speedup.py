@@ -146,7 +146,7 @@ def test_what_is_no_table_of_losses_is_refused() -> None:
     rows = [{"variant": name, "step": step, "accuracy": step / 9} for name in "ab" for step in range(9)]
     with pytest.raises(ft.BadInput, match="curves must be of a loss"):
         ft.compare_curves(rows)
-    with pytest.raises(ft.BadInput, match="no column tells the steps"):
+    with pytest.raises(ft.BadInput, match="no column holds the steps"):
         ft.compare_curves([{"variant": name, "seed": seed, "loss": 2.0 + seed} for name in "ab" for seed in range(3)])
     with pytest.raises(ft.BadInput, match="one variant only"):
         ft.compare_curves(curves(old=1.0))

@@ -164,7 +164,7 @@ def test_an_endpoint_that_does_not_exist_is_refused_kindly() -> None:
 def test_too_few_seeds_are_told_once() -> None:
     few = {name: {"test": classifier(0.6, place, seeds=3)} for place, name in enumerate(("learned", "rope", "alibi"))}
     lines = judge_study("few", {"classify": classify(variants=few)}).text
-    told = "is undecided on test: too few seeds, a verdict needs 5. So far: accuracy"
+    told = "is undecided: too few seeds, a verdict needs 5. So far: accuracy between"
     for name, line in zip(("rope", "alibi"), lines[:2], strict=True):
         assert line.startswith(f"{name} versus learned {told}")
 
@@ -215,16 +215,17 @@ def test_what_scores_the_same_as_a_baseline_is_not_called_worse() -> None:
     same = classifier(0.3, 5)
     variants = {"learned": {"test": same}, "rope": {"test": same}}
     lines = judge_study("collapsed", {"classify": classify(variants=variants, baselines={"majority": {"test": same}})})
-    assert lines.text[1] == "learned: no seed learned; they did not beat the largest class on test."
-    assert lines.text[3].startswith("All variants score the same as majority")
+    assert lines.text[1] == "learned and rope: no seed beat the largest class on test."
+    assert lines.text[2].startswith("All variants score the same as majority")
     assert {each.verdict for each in lines.tasks["classify"].baseline_comparisons} == {"undecided"}
 
 
 def test_losing_to_a_baseline_is_the_first_limit() -> None:
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}, "majority": {"test": classifier(0.3, 10)}}
     verdict = judge_study("positions", {"classify": classify(baselines=bayes)})
-    assert verdict.text[2] == "All variants score below naive bayes, which needs no network, on test."
-    assert [sentence.limit for sentence in verdict.sentences[:3]] == [False, False, True]
+    basis = "Accuracy (higher is better) on test; 95% intervals; p corrected for 2 comparisons; 8 seeds, 400 items."
+    assert verdict.text[2:4] == (basis, "All variants score below naive bayes, which needs no network, on test.")
+    assert [sentence.limit for sentence in verdict.sentences[:4]] == [False, False, False, True]
     rows = verdict.tasks["classify"].baseline_comparisons
     assert {each.verdict for each in rows if each.baseline == "naive bayes"} == {"worse"}
     assert {each.verdict for each in rows if each.baseline == "majority"} == {"better"}
@@ -371,7 +372,7 @@ def collapsed(guess: int = 0) -> SetOutcomes:
 def test_equal_ignorance_is_not_called_no_difference() -> None:
     variants = {"learned": {"test": collapsed()}, "rope": {"test": collapsed()}}
     verdict = judge_study("blank", {"classify": classify(variants=variants)})
-    assert verdict.text[1] == "learned: no seed learned; they answered one class only on test."
+    assert verdict.text[1] == "learned and rope: every seed always gave the same answer on test."
     found = row(verdict.tasks["classify"], "rope")
     assert found.verdict == "not_comparable"
     assert found.reasons[0].code == "neither_learned"
@@ -387,7 +388,7 @@ def test_equal_ignorance_is_not_called_no_difference() -> None:
 def test_one_side_that_learned_nothing_is_flagged_and_may_be_worse() -> None:
     variants = {"learned": {"test": classifier(0.75, 2)}, "rope": {"test": collapsed()}}
     verdict = judge_study("half blank", {"classify": classify(variants=variants)})
-    assert verdict.text[1] == "rope: no seed learned; they answered one class only on test."
+    assert verdict.text[1] == "rope: every seed always gave the same answer on test."
     assert row(verdict.tasks["classify"], "rope").verdict == "worse"
 
 
@@ -396,7 +397,7 @@ def test_a_language_model_that_knows_only_word_frequencies_has_not_learned() -> 
                for name, found in language(6.0, 4).items()}  # fmt: skip
     variants = {"learned": language(6.5, 1), "window": language(5.0, 2)}
     verdict = judge_study("slow", {"lm": lm(variants=variants, baselines={"unigram": unigram})})
-    assert verdict.text[1] == "learned: no seed learned; they did not beat a unigram model on obama and wbush."
+    assert verdict.text[1] == "learned: no seed beat a unigram model on obama and wbush."
     assert {each.variant for each in verdict.tasks["lm"].unlearned} == {"learned"}
 
 
@@ -407,7 +408,7 @@ def test_training_that_was_too_short_or_too_long_is_told_first() -> None:
     ends = {"learned": some, "rope": short, "alibi": long}
     task = classify(training={name: dict(enumerate(by_seed)) for name, by_seed in ends.items()})
     verdict = judge_study("short", {"classify": task})
-    underfitted, overfitted = verdict.text[2:4]  # half of the seeds of learned are not most
+    underfitted, overfitted = verdict.text[3:5]  # half of the seeds of learned are not most
     assert underfitted.startswith("Underfitted: rope was still improving when training stopped")
     assert overfitted == "Overfitted: alibi was best long before training stopped, and worse since."
 

@@ -64,7 +64,7 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     assert {each.metric for each in task.baseline_comparisons} == {task.metric}
     assert task.metric.name == "bits per byte"
     page = (tmp_path / "study/report.html").read_text()
-    assert "Vocabularies differ, so bits per byte are compared" in page
+    assert "Vocabularies differ, so variants are compared by bits per byte" in page
     assert "% of perplexity" not in page
     assert "read each curve by itself" in page
     assert "perplexity without unknown words" not in page

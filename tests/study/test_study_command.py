@@ -110,8 +110,8 @@ def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path
     said = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study")
     assert said.code == 0
     assert "plan: 9 trials (3 variants x 3 seeds x 1 task)" in said.out
-    assert "smallest difference that 3 seeds detect after correction for " in said.out
-    assert "fewer than 5 seeds get no verdict" in said.out
+    assert "3 seeds can detect, corrected for " in said.out
+    assert "a verdict needs at least 5 seeds" in said.out
     told = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study", "--json").out
     assert [json.loads(line)["event"] for line in told.splitlines()][-1] == "plan"
     assert not (tmp_path / "study").exists()

@@ -44,7 +44,7 @@ def test_a_fork_of_nanogpt_is_trained_stopped_resumed_and_used(
     assert whole.code == 0, whole.err
     trial = json.loads((tmp_path / "whole" / "trial.json").read_text())
     assert trial["plugins"].keys() == {"nano_gpt.py"}
-    assert any("first weights are its own" in note for note in trial["notes"])
+    assert any("initial weights are not shared" in note for note in trial["notes"])
     stops = iter([False, False, False, True])
     with pytest.raises(ft.Interrupted):
         ft.train(
@@ -171,7 +171,7 @@ def test_a_study_file_names_a_model_and_its_verdict_says_that_first_weights_are_
     assert said.code == 0, said.err
     assert "failed" not in said.out + said.err, "a network without maps has none on the page"
     told = json.loads((tmp_path / "out" / "verdict.json").read_text())
-    (line,) = [each["text"] for each in told["sentences"] if "first weights are not" in each["text"]]
+    (line,) = [each["text"] for each in told["sentences"] if "but not initial weights" in each["text"]]
     assert "nano_gpt.py:build" in line
     assert told["tasks"]["lm"]["comparisons"][0]["variant"] == "nano"
     trained = json.loads(next((tmp_path / "out").glob("trials/lm/nano/*/trial.json")).read_text())

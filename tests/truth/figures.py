@@ -1,4 +1,4 @@
-"""Measures the judge in the simulated worlds and writes the tables of docs/statistics.md.
+"""Measures the judge in the simulated worlds and writes the tables of research/statistics.md.
 
 python tests/truth/figures.py                        about forty minutes on one core
 python tests/truth/figures.py alarms power           these tables only
@@ -19,7 +19,7 @@ from families import STUDY_WORLDS, Rates, measure
 from rates import SEEDS, careless, claims, power_as_stated, power_of_the_need, text_claims, watched
 from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
-PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+PAGE = Path(__file__).parents[2] / "research" / "statistics.md"
 RUNS = 2000
 FAMILIES = (2, 6, 12, 30, 100, 210)
 STUDIES = ((10, 0.05, 1), (10, 0.05, 3), (10, 0.05, 12), (5, 0.005, 1), (10, 0.015, 1), (20, 0.03, 1))

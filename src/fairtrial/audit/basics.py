@@ -71,7 +71,7 @@ def no_maps(subject: Subject) -> str:
     if not found.declared.maps:
         return "It offers no attention maps."
     if found.declared.pads not in ("right", "both"):
-        return "It does not pad on the right, where the maps are asked for."
+        return "It does not pad on the right, as attention maps require."
     return ""
 
 
@@ -86,8 +86,8 @@ def rows_sum(subject: Subject) -> Measured | str | None:
         totals, least = maps.sum(-1)[sees], maps.amin(-1)[sees]
         gap = torch.maximum((totals - 1).abs(), -least).nan_to_num(torch.inf)
         worst = max(worst, float(gap.max()) if len(gap) else 0.0)
-    good = "The attention weights of every token sum to one."
-    bad = "The attention weights of a token do not sum to one: attention maps do not show attention."
+    good = "The attention weights of every token sum to 1."
+    bad = "Attention weights of a token do not sum to 1, so attention maps are not reliable."
     return at_most(worst, 1e-6, good, bad)
 
 
@@ -112,7 +112,7 @@ def cut_points(time: int) -> list[int]:
 
 def future_gradient(subject: Subject) -> Measured | str:
     if subject.embedding is None:
-        return 'Its token embedding is not known: declare "embedding".'
+        return 'Unknown token embedding: declare "embedding".'
     ids = subject.full_rows[:: max(1, len(subject.full_rows) // 2)]  # a real and a random row
     leaf: list[Tensor] = []
 
@@ -234,11 +234,11 @@ def sees_order(subject: Subject) -> Measured:
         return Measured(seen, f"> {LEAST:.0e} if claimed", None, meaning)
     blind = [name for name, part in claims.items() if not order_of_part(subject, part) > LEAST]
     if blind:
-        what = f"{blind[0]!r} claims to see word order, but its output only moves along with the words."
+        what = f"{blind[0]!r} declares that it sees word order, but its output only moves with the words."
         return more_than(0.0, LEAST, "", what)
     # the causal mask alone shows a decoder some order; the parts were tested one by one above
     passed = subject.causal or seen > LEAST
-    bad = "It claims to see word order, but shuffling changes nothing."
+    bad = "It declares that it sees word order, but shuffling changes nothing."
     return Measured(seen, f"> {LEAST:.0e}", passed, meaning if passed else bad)
 
 
@@ -265,10 +265,10 @@ def keeps_distance(subject: Subject) -> Measured | None:
         same_q, same_k = (x[:, :, :1].expand(-1, -1, len(positions), -1) for x in (q, k))  # one word over and over
         spread = float(scores_at(part, same_q, same_k, positions, subject.causal)[:, :, -1].std(-1).max())
         if not spread > limit:
-            what = f"{name!r} claims that distance matters, but the same words score the same at every distance."
+            what = f"{name!r} declares that distance matters, but the same words score the same at every distance."
             return more_than(spread, limit, "", what)
     good = "Scores depend on distance, not on where a text begins."
-    bad = f"It claims that only distance matters, but moving a text changes its scores by up to {worst:.2g}."
+    bad = f"It declares that only distance matters, but moving a text changes its scores by up to {worst:.2g}."
     return at_most(worst, limit, good, bad)
 
 
@@ -313,8 +313,8 @@ def collapsed(subject: Subject) -> Measured | str | None:
             peaked = (entropy[:, head][chosen] < 0.05).double().mean()
             one_key = (maps[:, head][chosen] > 0.95).double().mean(0).max()
             worst = max(worst, float(peaked), float(one_key))
-    good = "Attention of a fresh network is spread over several keys."
-    bad = f"In a fresh network {worst:.0%} of a head's queries attend to a single key: attention has collapsed."
+    good = "In an untrained network, attention is spread over several keys."
+    bad = f"In an untrained network, {worst:.0%} of a head's queries attend to a single key: attention has collapsed."
     return at_most(worst, 0.9, good, bad)
 
 
@@ -323,7 +323,7 @@ def residual_identity(subject: Subject) -> Measured | str | None:
     """With the output projections at zero, the input of the first block is the output of the last. Not for post-norm
     blocks, which normalize the residual stream itself, as BERT's do."""
     if subject.external is not None:
-        return "Its blocks are its own."
+        return "It has its own blocks."
     if subject.network.body.shape.norm_place == "post":
         return None
     network: Any = copy.deepcopy(subject.network)
@@ -336,7 +336,7 @@ def residual_identity(subject: Subject) -> Measured | str | None:
     blocks[0].register_forward_pre_hook(lambda module, inputs: passed.append(inputs[0].clone()))
     blocks[-1].register_forward_hook(lambda module, inputs, output: passed.append(output.clone()))
     network(subject.full_rows)
-    good = "Blocks add to their input and leave it as it is."
+    good = "Blocks add to their input and do not change it."
     bad = "A block whose output projections are zero still changes its input: it is not a pre-norm block."
     return at_most(largest_change(passed[:1], passed[1:]), subject.tolerance, good, bad)
 
@@ -347,7 +347,7 @@ def brings(kind: str) -> Callable[[Subject], Measured | None]:
     def measure(subject: Subject) -> Measured | None:
         if subject.external is None or not getattr(subject.external.declared, kind):
             return None
-        return Measured(1.0, "-", None, f"It brings its own {kind}: a comparison is of network and {kind}.")
+        return Measured(1.0, "-", None, f"It has its own {kind}: a comparison is of network and {kind}.")
 
     return measure
 
@@ -413,14 +413,14 @@ def loss_of(subject: Subject, network: Any) -> tuple[Tensor, int]:
 @torch.no_grad()
 def first_loss(subject: Subject) -> Measured | str:
     if subject.plan.module is not None:
-        return "A module is audited as it is: its first weights are not known."
+        return "The initial weights of a module are unknown."
     if subject.external is not None and subject.external.declared.loss:
         return "It has a loss of its own."
     total, count = loss_of(subject, subject.fresh)
     uniform = math.log(subject.plan.vocabulary if subject.causal else subject.plan.classes)
     gap = abs(float(total) / count - uniform) / max(uniform, 1e-9)
-    good = "The loss of a fresh network is that of a uniform guess."
-    bad = f"The loss of a fresh network is {gap:.0%} off that of a uniform guess ({uniform:.3g} nats)."
+    good = "The loss of an untrained network equals that of a uniform guess."
+    bad = f"The loss of an untrained network is {gap:.0%} off that of a uniform guess ({uniform:.3g} nats)."
     return at_most(gap, 0.05, good, bad)
 
 

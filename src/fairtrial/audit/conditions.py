@@ -113,7 +113,7 @@ def in_training(subject: Subject) -> Measured:
     ask."""
     mode, limit = TrainingMode(subject.network), subject.tolerance
     if mode.seeds_by_words(subject):
-        bad = "In training mode it seeds torch's random generator by its words: dropout carries later ones."
+        bad = "In training mode it seeds torch's random generator from its words, so dropout reveals later words."
         return at_most(torch.inf, limit, "", bad)
     tested = probed(subject, mode, "training", limit)
     normed: list[nn.Module] = []
@@ -168,8 +168,8 @@ def single(subject: Subject, device: torch.device, where: str) -> Measured:
     if not tested.largest <= 1e-5 * size:
         return tested.judged(1e-5 * size, where)
     gap = largest_change([exact], [found_there])
-    good = f"{where}predictions depend on nothing that they may not see, and are those of float64."
-    bad = f"{where}predictions differ from those of float64 on the CPU by up to {gap:.2g} nats."
+    good = f"{where}predictions depend only on what they may see, and agree with float64."
+    bad = f"{where}predictions differ from float64 on the CPU by up to {gap:.2g} nats."
     return at_most(gap, 1e-2 * size, good, bad)
 
 
@@ -264,9 +264,9 @@ def mask_among_kwargs(subject: Subject) -> Measured | str | None:
     try:
         masked = network.find_logits(network.call(ids, given), ids, given).log_softmax(-1)
     except BadInput as refused:
-        return f"It refuses a mask ({first_line(refused)})."
+        return f"It fails when given a mask ({first_line(refused)})."
     change = largest_change([subject.log_p(ids)], [masked])
-    bad = f"It takes {name} among its **kwargs and ignores it: a padded text is read with its padding."
+    bad = f"It takes {name} among its **kwargs, but ignores it, so padding is read as text."
     return more_than(change, subject.tolerance, f"It uses {name}, which it takes among its **kwargs.", bad)
 
 
@@ -291,7 +291,9 @@ def position_ids(subject: Subject) -> Measured | str:
     if network is None or not network.takes_positions:
         return "It takes no position ids."
     if (change := position_change(subject)) > subject.tolerance:
-        return Measured(change, "-", None, "The position ids 0, 1, 2 ... change predictions: it counts otherwise.")
+        return Measured(
+            change, "-", None, "The position ids 0, 1, 2 ... change predictions: it numbers positions differently."
+        )
     if network.declared.pads not in ("right", "both"):
         return at_most(change, subject.tolerance, "Position ids from 0 change nothing.", "")
     ids, lengths = as_batch(subject.rows, filler=subject.pad or 0)
@@ -299,14 +301,14 @@ def position_ids(subject: Subject) -> Measured | str:
     alone = [subject.answers([row])[0] for row in subject.rows]
     own = [each[: len(row)] if network.causal else each for each, row in zip(found, subject.rows, strict=True)]
     worst = largest_change(alone, own)
-    bad = f"Position ids beside padding after a text change its predictions, by up to {worst:.2g} nats."
-    return at_most(worst, subject.tolerance, "Position ids from 0 change nothing, also beside padding.", bad)
+    bad = f"With padding after a text, position ids change its predictions, by up to {worst:.2g} nats."
+    return at_most(worst, subject.tolerance, "Position ids from 0 change nothing, with or without padding.", bad)
 
 
 def no_left(subject: Subject) -> str:
     """Why padding on the left cannot be asked about; empty: it can."""
     if subject.external is None:
-        return "It takes lengths: padding stands on the right."
+        return "It takes lengths, so padding is on the right."
     pads = subject.external.declared.pads
     if pads == "none":
         return "It takes no mask that could hide padding."
@@ -362,7 +364,7 @@ def cache_beside_padding(subject: Subject) -> Measured | str:
     if subject.network.new_cache() is None:
         return "There is no cache to test."
     if network is None:
-        return "Its cache takes texts of one length."
+        return "Its cache needs texts of equal length."
     if why := no_left(subject):
         return why
     if network.pads_assumed:
@@ -382,7 +384,7 @@ def cache_beside_padding(subject: Subject) -> Measured | str:
             changes[words], refused = torch.inf, first_line(error)
     words = min(changes, key=lambda each: changes[each])
     if refused and changes[words] == torch.inf:
-        return at_most(torch.inf, subject.tolerance, "", f"A padded batch with a cache: {refused}")
+        return at_most(torch.inf, subject.tolerance, "", f"A padded batch with a cache fails: {refused}")
     bad = f"With a cache and {words}, a padded batch changes predictions by up to {changes[words]:.2g} nats."
     return at_most(changes[words], subject.tolerance, f"With a cache and {words}, padding changes nothing.", bad)
 
@@ -431,14 +433,14 @@ def after_many_calls(subject: Subject) -> Measured:
     if moved:
         return at_most(torch.inf, 0.0, "", f"{where} {moved[0]!r} has changed: it learns from what it is scored on.")
     if not worst and any(each.requires_grad for each in network.parameters()):
-        where += " and a step of training that is taken back"
+        where += " and a training step that is undone"
         loss_of(subject, network.train())[0].backward()
         network.eval().zero_grad()
         for name, each in tensors_of(network):
             each.detach().copy_(weights[name])
         worst = largest_change(before, answers())
-    bad = f"{where} its logits have moved by {worst:.2g}."
-    return at_most(worst, 0.0, f"{where} it gives its first answers.", bad)
+    bad = f"{where} its logits differ by {worst:.2g}."
+    return at_most(worst, 0.0, f"{where} it gives the same answers as at first.", bad)
 
 
 def tensors_of(network: nn.Module) -> list[tuple[str, Tensor]]:

@@ -53,7 +53,7 @@ STEPS, RESUMED_STEPS = 30, 8
 ROWS, BATCH = 12, 4
 BATCHED = 6  # times as many rows, and words, that are read with a cache as one batch
 SECONDS = 180  # for a training in a fresh process
-RAISED, AGAIN = "raised ", "nothing was found about the network: run the audit again"
+RAISED, AGAIN = "raised ", "the audit returned no findings: run it again"
 
 
 def eager_is_fast(subject: Subject) -> Measured | str:
@@ -62,7 +62,7 @@ def eager_is_fast(subject: Subject) -> Measured | str:
     fast = [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
     with capture(subject.network):  # captured attention is computed as its equation says
         eager = [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
-    good = "The fast path gives the numbers of the equation."
+    good = "The fast path and the equation agree."
     bad = "The fast path and the equation give different numbers: attention maps do not show what was computed."
     return at_most(largest_change(fast, eager), subject.tolerance, good, bad)
 
@@ -83,7 +83,7 @@ def external_kernels(subject: Subject, network: ExternalModel) -> Measured | str
         with sdpa_kernel(SDPBackend.MATH):
             others = {"math": answers()}
     if not others or (len(others) < 2 and "math" not in others):
-        return "It has one way to compute attention, or none."
+        return "It has no second way to compute attention."
     worst = max(largest_change(usual, found) for found in others.values())
     good, bad = "Eager and fused attention give the same numbers.", "Eager and fused attention give different numbers"
     return at_most(worst, max(1e-6, subject.tolerance), good, f"{bad}, by up to {worst:.2g} nats.")
@@ -136,7 +136,7 @@ def repeats_in_process(subject: Subject) -> Measured:
 
 
 def same_bits(same: bool, what: str) -> Measured:
-    bad = f"{what} from one seed ends with different weights: something draws from a random generator not its own."
+    bad = f"{what} from one seed ends with different weights: some random generator is not seeded by fairtrial."
     return equal(same, f"{what} from one seed ends with the same bits.", bad)
 
 
@@ -158,7 +158,7 @@ def resumes(subject: Subject) -> Measured:
         checkpoints.load(second, lambda size: "", lambda text: None)
     resumed_losses += train_to(second, RESUMED_STEPS)
     good = "A killed and resumed training ends with the same bits."
-    bad = "A killed and resumed training ends with other bits: a part has state that no checkpoint holds."
+    bad = "A killed and resumed training ends with different bits: a part has state that checkpoints do not store."
     return equal(state_of(uninterrupted, losses) == state_of(second, resumed_losses), good, bad)
 
 
@@ -172,7 +172,7 @@ def reloads(subject: Subject) -> Measured:
     with torch.no_grad():
         change = largest_change([network(ids, lengths)], [other(ids, lengths)])
     good = "Saved and reloaded weights give the same answers."
-    bad = "Saved and reloaded weights give other answers: a part has state outside its saved weights."
+    bad = "Saved and reloaded weights give different answers: a part has state outside its saved weights."
     return at_most(change, 1e-12, good, bad)
 
 

@@ -66,7 +66,7 @@ class Tested:
             f" {span(*self.lengths)} tokens, {self.subject.plan.vocabulary:,} entries"
         ) + (f", {self.counts} of {MOST_ROWS} numbers of rows" if self.counts else "")
         value, fault = max((change, fault) for fault, change in self.worst.items())
-        good = f"{where}predictions depend on nothing that they may not see ({ranges})."
+        good = f"{where}predictions depend only on what they may see ({ranges})."
         bad = f"{where}predictions depend on {fault}, by up to {value:.2g} nats ({ranges})."
         return at_most(value, limit, good[0].upper() + good[1:], bad[0].upper() + bad[1:])
 
@@ -250,7 +250,7 @@ def depends_on_batch(subject: Subject) -> Measured:
         tested.change("the order of its batch", [before[n] for n in order], turned)
         for number in order[:ASKED_ALONE]:
             tested.change("the other texts of its batch", [before[number]], subject.answers([rows[number]]))
-        tested.change("what was asked before", [first], [subject.log_p(fixed)])
+        tested.change("earlier requests", [first], [subject.log_p(fixed)])
         if not tested.largest <= subject.tolerance:
             return tested.judged(subject.tolerance, "")
     every_count(subject, tested)
@@ -349,19 +349,17 @@ def targets_of(subject: Subject, rows: Sequence[Tensor]) -> Measured:
         given = torch.full(real.shape, -1).masked_scatter(real, drawn[0])
         gap = abs(float(network.nll(ids, lengths, given).sum()) / nats_of(drawn[0]) - 1)
         if not gap <= limit:
-            return at_most(
-                gap, limit, "", f"Answers score {gap:.2g} of their nats away from what was predicted for them."
-            )
+            return at_most(gap, limit, "", f"Answers score {gap:.2g} of their nats away from the predictions.")
     best, least = log_p.argmax(-1), log_p.argmin(-1)
     pairs = [asked(answers) for answers in (*drawn, best, least)]
     gaps = [abs((a[0] - b[0]) - (a[1] - b[1])) / (1 + abs(a[1] - b[1])) for a, b in pairwise(pairs)]
-    good = "Score and loss are those of the answers that are given."
+    good = "Score and loss follow the given answers."
     if max(gaps) <= limit:
         return at_most(max(gaps), limit, good, "")
     if subject.external is not None and subject.external.declared.loss and follows(asked, best, least):
         meaning = "Its own loss falls with better answers, but is not their cross entropy."
         return Measured(max(gaps), f"{limit:.0e}", False, meaning, level="amber")
-    bad = "The loss does not follow the answers that it is given: it is computed on other targets, or scaled by them."
+    bad = "The loss does not follow the given answers: it uses other targets or is scaled by them."
     return at_most(max(gaps), limit, good, bad)
 
 
@@ -376,14 +374,14 @@ def knows_before_training(subject: Subject) -> Measured | str:
     """A network as built must not beat the frequencies of the answers, neither on training nor on test texts."""
     text = subject.own_text
     if subject.plan.module is not None:
-        return "A module is audited as it is: its first weights are not known."
+        return "The initial weights of a module are unknown."
     if text.frequencies is None or not text.examples:
-        return "Its text is not known."
+        return "Its training text is unknown."
     network: Any = subject.fresh
     shares = (text.frequencies.double() + 0.5) / float(text.frequencies.sum() + 0.5 * len(text.frequencies))
     leads = {where: lead_over(network, examples, shares) for where, examples in text.examples.items()}
     where = max(leads, key=lambda name: leads[name])
-    good = "Before training it knows no more of the answers than how often each occurs."
+    good = "Before training, it predicts answers no better than their frequencies do."
     bad = f"Before any training it predicts {where} better than frequencies do, by {leads[where]:.2g} nats per answer."
     return at_most(leads[where], 0.1 if subject.causal else 0.2, good, bad)  # few classes are guessed by luck
 
@@ -412,7 +410,7 @@ def predicts_random_words(subject: Subject) -> Measured | str:
     allowed = torch.tensor([n for n in range(subject.plan.vocabulary) if n not in forbidden(subject)])
     length = min(subject.plan.shape.length, max(map(len, text.rows)))
     if length < max(2, subject.shortest):
-        return "Its texts have one word."
+        return "Its texts have only one word."
     for rows, training in product(dict.fromkeys(text.batches), (False, True)):
         rows = max(1, min(rows, MOST_VALUES // (length * subject.plan.vocabulary)))
         ids = allowed[torch.randint(len(allowed), (rows, length), generator=rng)]
@@ -433,23 +431,21 @@ def scores_alone(subject: Subject) -> Measured | str | None:
         return None
     record, prepared = subject.trained
     if prepared is None:
-        return "Its data are gone, or have changed: its scores cannot be computed again."
+        return "Its data are missing or have changed, so scores cannot be computed again."
     task, reported = prepared.task, record.outcomes()
     network: Any = task.network.eval()
     put_weights(network, load(record.weights()))
     array = "nll" if prepared.recipe.task == "lm" else "log_p"
     split = next((name for name in prepared.splits.tests if f"{name}/{array}" in reported), "")
     if not split:
-        return "It reports no scores of single items."
+        return "It reports no scores per item."
     rng = generator(record.result.seed, "probe", "scores")
     limit = 1e-3 if getattr(network, "precision", "float32") == "float32" else 0.3
     told = reported[f"{split}/{array}"]
     if prepared.recipe.task == "lm":
         worst, count = prefixes_alone(cast(LanguageTask, task), split, told, rng)
-        good = f"{count} words of test texts score as reported when each is predicted from its bare beginning."
-        bad = (
-            f"Predicted from bare beginnings, a test text scores {worst:.2g} nats per word away from what is reported."
-        )
+        good = f"{count} words of test texts score as reported when each is predicted from the preceding words alone."
+        bad = f"Predicted from preceding words alone, a test text is {worst:.2g} nats per word off its reported score."
         return at_most(worst, limit, good, bad)
     rows, labels = task.sets[split]
     chosen = torch.randperm(len(rows), generator=rng)[: 4 * SCORED_ALONE].tolist()
@@ -458,8 +454,8 @@ def scores_alone(subject: Subject) -> Measured | str | None:
     worst = max(
         abs(float(log_p[int(labels[item])]) - float(told[item])) for log_p, item in zip(alone, chosen, strict=True)
     )
-    good = f"{len(chosen)} test items have the scores that are reported when each is asked by itself."
-    bad = f"A test item asked by itself scores {worst:.2g} nats away from what is reported."
+    good = f"{len(chosen)} test items score as reported when each is scored alone."
+    bad = f"A test item scored alone is {worst:.2g} nats away from its reported score."
     return at_most(worst, 10 * limit, good, bad)
 
 

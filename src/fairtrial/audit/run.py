@@ -68,9 +68,7 @@ CHECKS = (
     Check("E1", "fast path differs", "red", determinism.eager_is_fast),
     Check("C1", "cache changes predictions", "red", determinism.cached_is_full, decoder_only=True),
     Check("C1p", "cache in pieces changes predictions", "amber", determinism.cached_in_pieces, decoder_only=True),
-    Check(
-        "C2", "cache beside padding changes predictions", "amber", conditions.cache_beside_padding, decoder_only=True
-    ),
+    Check("C2", "cache with padding changes predictions", "amber", conditions.cache_beside_padding, decoder_only=True),
     Check("K1", "mask of ones changes predictions", "red", conditions.mask_of_ones),
     Check("K1p", "position ids change predictions", "red", conditions.position_ids),
     Check("K2", "padding on the left changes predictions", "red", conditions.left_padding),
@@ -84,7 +82,7 @@ CHECKS = (
     Check("V3", "score or loss is not that of the answers", "red", probe.own_targets),
     Check("V4", "knows the answers before training", "red", probe.knows_before_training),
     Check("V6", "predicts random words", "red", probe.predicts_random_words, decoder_only=True),
-    Check("V5", "scores differ when asked alone", "red", probe.scores_alone, cost=10),
+    Check("V5", "scores differ when scored alone", "red", probe.scores_alone, cost=10),
     Check("R1", "training is not repeatable", "red", determinism.repeats_in_process, cost=15),
     Check("R2", "resuming changes the bits", "red", determinism.resumes, cost=4),
     Check("R3", "reloading changes the answers", "red", determinism.reloads, cost=2),
@@ -208,10 +206,10 @@ def audit_record(
 
 
 def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None, limit: TimeLimit) -> Finding | None:
-    task, meaning = subject.plan.task, f"Out of time: {limit.seconds:.0f} s were over before it began."
+    task, meaning = subject.plan.task, f"Out of time: {limit.seconds:.0f} s ended before it started."
     try:
         with limit.within():
-            meaning = f"Out of time: it had not ended when {limit.seconds:.0f} s were over."
+            meaning = f"Out of time: it did not end within {limit.seconds:.0f} s."
             found = runs.judge(subject.plan) if runs and check.id == "R1" else check.measure(subject)
     except OutOfTime:
         return out_of_time(check, task, meaning)
@@ -242,7 +240,7 @@ def without_repeats(finding: Finding, earlier: Sequence[Finding]) -> Finding:
     if (finding.verdict, finding.limit) != (FAIL, NO_LIMIT):
         return finding
     alike = next((each for each in earlier if plain(each.meaning) == plain(finding.meaning)), None)
-    return finding if alike is None else replace(finding, meaning=f"It fails as in {alike.id}.")
+    return finding if alike is None else replace(finding, meaning=f"It fails for the same reason as {alike.id}.")
 
 
 def raised(id: str, name: str, task: str, error: Exception) -> Finding:

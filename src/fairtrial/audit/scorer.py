@@ -48,7 +48,7 @@ TEXTS = (
     "We hold our distant past in view, so that we may choose the road ahead.",
     "I ask the Congress to pass this budget before the end of the year!",
 )
-HOW = "give FILE.py:FUNCTION; the function takes tokens (a list of numbers) or a text, and gives log-probabilities"
+HOW = "give FILE.py:FUNCTION; the function takes tokens (a list of numbers) or a text, and returns log-probabilities"
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Scorer:
         def call(given: Any) -> np.ndarray:
             answer = np.atleast_1d(np.asarray(function(given), float))
             if answer.ndim != 1 or np.isnan(answer).any():
-                raise BadInput(f"{self.name} gives an answer of the shape {answer.shape}, or no number", HOW)
+                raise BadInput(f"{self.name} returned an array of the shape {answer.shape}, or no number", HOW)
             return answer
 
         return call
@@ -105,7 +105,7 @@ class Scorer:
 def load_scorer(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"fairtrial_scorer_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise BadInput("is no Python file", HOW, path=path)
+        raise BadInput("is not a Python file", HOW, path=path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -260,10 +260,8 @@ def continuations(scorer: Scorer) -> Measured:
         logs = [float(scorer.fresh()(start + letter).sum()) - base for letter in letters]
         totals.append(float(np.exp(np.minimum(700.0, logs)).sum()))
     worst = max(totals)
-    bad = (
-        f"The probabilities of the texts that go on with one more character sum to {worst:.4g} times their beginning's."
-    )
-    good = "Texts that go on with one more character are together no more probable than their beginning."
+    bad = f"Continuations by one more character sum to {worst:.4g} times their beginning's."
+    good = "Continuations by one more character are together no more probable than their beginning."
     return at_most(worst, 1 + 1e-3, good, bad)
 
 
@@ -279,9 +277,9 @@ def learns_first(scorer: Scorer, rng: np.random.Generator) -> Measured | str:
         same = min(len(first), len(second)) // 2 - (3 if scorer.takes_text else 1)
         worst = max(worst, float((second[:same] - first[:same]).max(initial=0.0)))
     if scorer.totals:
-        return "It gives one number for a text: what it learns within it is not seen."
-    bad = f"A passage scores {worst:.2g} nats better where it comes again later: it is learned before it is scored."
-    return at_most(worst, TOLERANCE, "A passage gains nothing from coming again later.", bad)
+        return "It returns one number per text, so learning within a text cannot be tested."
+    bad = f"A passage scores {worst:.2g} nats better when it occurs again: it is learned before it is scored."
+    return at_most(worst, TOLERANCE, "Repeating a passage does not improve its score.", bad)
 
 
 def second_pass(scorer: Scorer, rng: np.random.Generator) -> Measured:
@@ -292,14 +290,14 @@ def second_pass(scorer: Scorer, rng: np.random.Generator) -> Measured:
         first = float(score(given).sum())
         worst = max(worst, float(score(given).sum()) - first, float(scorer.fresh()(given).sum()) - first)
     bad = f"Scored a second time, a text gains {worst:.2g} nats: it has learned from what it scored."
-    return at_most(worst, TOLERANCE * LONGEST, "Scoring a text again gives nothing for free.", bad)
+    return at_most(worst, TOLERANCE * LONGEST, "Scoring a text again does not improve its score.", bad)
 
 
 def free_bytes(scorer: Scorer, rng: np.random.Generator) -> Measured | str:
     """Characters of every kind put into a text: each must cost something, wherever it stands, also at the end of a long
     text and of a long word. And texts that differ must not score the same, where the scorer can tell others apart."""
     if not scorer.takes_text:
-        return "It takes tokens: which bytes they stand for is not known."
+        return "It takes tokens, and their bytes are unknown."
     total: Callable[[str], float] = lambda text: float(scorer.fresh()(text).sum())  # noqa: E731
     free = []
     for text in TEXTS:
@@ -324,7 +322,7 @@ def free_bytes(scorer: Scorer, rng: np.random.Generator) -> Measured | str:
             free.append(f"{one!r} in place of {other!r}")
     named = ", ".join(dict.fromkeys(free))
     bad = f"Some characters change no score, so they are dropped or changed before scoring: {named}."
-    return at_most(float(len(free)), 0.0, f"Each of {len(ODD)} kinds of characters is paid for.", bad)
+    return at_most(float(len(free)), 0.0, f"Each of {len(ODD)} kinds of characters affects the score.", bad)
 
 
 def other_requests(scorer: Scorer, rng: np.random.Generator) -> Measured | str:
@@ -337,5 +335,5 @@ def other_requests(scorer: Scorer, rng: np.random.Generator) -> Measured | str:
     for order in (list(range(len(requests))), rng.permutation(len(requests)).tolist()):
         scores = [float(answer[0]) for answer in scorer.requests([requests[n] for n in order])]
         worst = max(worst, *(abs(score - alone[n]) for score, n in zip(scores, order, strict=True)))
-    bad = f"A request scores up to {worst:.2g} nats otherwise when others are asked with it."
-    return at_most(worst, TOLERANCE * LONGEST, "A request scores the same whatever is asked with it.", bad)
+    bad = f"A request scores up to {worst:.2g} nats differently when it is sent with other requests."
+    return at_most(worst, TOLERANCE * LONGEST, "A request scores the same whatever it is sent with.", bad)

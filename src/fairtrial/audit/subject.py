@@ -393,7 +393,7 @@ def plan_of_module(module: nn.Module, kind: str, sizes: Mapping[str, int | None]
     found = sizes.get("vocabulary") or getattr(embedding, "num_embeddings", None) or getattr(config, "vocab_size", None)
     vocabulary = found or max(tables, default=0)
     if not vocabulary:
-        raise BadInput("the size of its vocabulary is not known", "give it: ft.audit(module, vocabulary=1000)")
+        raise BadInput("unknown vocabulary size", "give it: ft.audit(module, vocabulary=1000)")
     longest = declared.longest or getattr(config, "max_position_embeddings", None) or LENGTH
     length = sizes.get("length") or min(int(longest), LENGTH)
     classes = sizes.get("classes") or 0

@@ -196,7 +196,9 @@ def log_probabilities(task: Task, prepared: Prepared, split: str, model: str) ->
     from fairtrial.training.tasks import ClassifyTask, LanguageTask
 
     if not isinstance(task, ClassifyTask | LanguageTask):
-        raise BadInput("a masked language model gives a text no probability", "use a classifier or a language model")
+        raise BadInput(
+            "a masked language model assigns no probability to a text", "use a classifier or a language model"
+        )
     one_of("split", split, tuple(task.sets))
     one_of("model", model, ("network", *(CLASSIFIERS if isinstance(task, ClassifyTask) else ORDERS)))
     if isinstance(task, ClassifyTask):

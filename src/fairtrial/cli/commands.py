@@ -292,7 +292,7 @@ def audit(call: Call, data: Annotated[str | None, Option("--data", hidden=True)]
     if sum(each is not None for each in (target, model, scorer)) != 1:
         hint = "fairtrial audit rope, audit RECORD, audit --model FILE.py:build, or audit --scorer FILE.py:score"
         named = any(each is not None for each in (target, model, scorer))
-        raise BadInput("one thing is audited at a time" if named else "nothing to audit was named", hint)
+        raise BadInput("give only one of TARGET, --model and --scorer" if named else "nothing to audit was given", hint)
     if model is None and ("task" in call.given or call.fields):
         raise BadInput("--task and --set apply to --model only")
     audited = call(quiet=json)
@@ -451,7 +451,7 @@ def errors(call: Call, record: RecordFolder, plugins: With = None, json: Json = 
 def explore(call: Call) -> None:
     host = call.given["host"]
     if host not in ("127.0.0.1", "localhost", "::1"):
-        notice(f"listening on {host}: everyone who can reach it and knows the address reads this folder, unencrypted")
+        notice(f"listening on {host}: anyone who can reach it and knows the address can read this folder, unencrypted")
     with call() as explorer:
         print(f"exploring {explorer.folder}\nopen {explorer.url}\nCtrl-C stops it", flush=True)
         explorer.wait()

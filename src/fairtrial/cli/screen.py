@@ -33,8 +33,9 @@ from fairtrial.events import (
 from fairtrial.formatting import format_time
 from fairtrial.progress import STATUS_AFTER_SECONDS, ProgressBar, StatusThread, StudyProgress, TrialProgress
 from fairtrial.recipe import Recipe
-from fairtrial.report.render import fitted, plain
+from fairtrial.report.render import fitted, plain, prose_lines
 from fairtrial.results.records import describe_result, describe_score, plan_lines, start_lines
+from fairtrial.results.verdict_tables import first_screen
 from fairtrial.stored import Metrics
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
@@ -151,7 +152,8 @@ class StudyLines(StudyProgress):
             self.say(f"{self.position()}  {' '.join(event.key)} failed: {event.error}")
         elif isinstance(event, StudyJudged):
             self.bar.close()
-            self.say("", "verdict:", *(f"  {line}" for line in event.verdict.text), "")
+            shown = first_screen(event.verdict)
+            self.say("", *prose_lines(shown), *shown.more, "")
             self.say(f"tables: fairtrial verdict {event.folder}", f"open this page: {Path(event.page).resolve()}")
 
     def score_texts(self, done: JobDone) -> list[str]:

@@ -45,7 +45,7 @@ CHECKS = {  # name and limit
     "D7c": ("sources in a column on both sides", "0"),
     "D3": ("one text, two labels", "0"),
     "D5": ("words that reveal the class", "0"),
-    "D5p": ("labels told by surface features", f"{EFFECT:.0%} above chance"),
+    "D5p": ("labels predicted by surface features", f"{EFFECT:.0%} above chance"),
     "D5n": ("label named in its text", f"{LEAST_TEXTS} texts"),
     "D4": ("vocabulary fitted on test", "0"),
     "D4l": ("labels in the vocabulary", "0"),
@@ -143,7 +143,7 @@ def audit_duplicates(
 ) -> Iterator[Finding]:
     """D1, D1n, D1c: one test set against everything that training sees. `most`: the verdict above one per cent."""
     exact = "Test items that also occur in the training set, apart from case and punctuation;"
-    exact += f" {duplicates.identical:,} are identical character by character: a score on them measures memory."
+    exact += f" {duplicates.identical:,} are identical character by character: scores on them measure memorization."
     near = f"Test items of {LEAST_WORDS} words or more that share half of their 3-word runs with a training text."
     contained = "Test items with half of their 3-word runs in training texts that contain them or that they contain."
     not_contained = "No test item is contained in training texts or made of them."
@@ -206,7 +206,7 @@ def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]
         meaning = f"{unnamed}, so texts of one source on both sides cannot be found."
         return value_finding("D7", name, 0.0, "not known", REPORT, meaning)
     shared = [document for document in items if document.group in groups]
-    meaning = "Test items whose group is also trained on: its names and phrases are known."
+    meaning = "Test items whose group also occurs in the training set: its names and phrases repeat."
     examples = [f"group {document.group!r}: {quote(document)}" for document in shared[:EXAMPLES]]
     count, of = len(shared), len(items)
     return share_finding("D7", name, count, of, by_share(count, of), meaning, examples, "No group is on both sides.")
@@ -222,8 +222,8 @@ def audit_columns(name: str, prepared: Prepared, items: Sequence[Document]) -> I
         for column in columns
         if column.leaks
     ]
-    meaning = "Test items whose value in an unused column is also trained on. If it names their source, split by it"
-    meaning += f" (--group-column {largest.name})."
+    meaning = "Test items whose value in an unused column also occurs in the training set. If the column names their"
+    meaning += f" source, split by it (--group-column {largest.name})."
     none = "No unused column that names sources has values on both sides."
     count = int(largest.shared.sum()) if largest.leaks else 0
     yield share_finding("D7c", name, count, len(items), AMBER, meaning, examples, none)
@@ -281,7 +281,7 @@ def audit_surface(train: Sequence[Document]) -> Finding:
     shown = f"{max(0.0, strongest):.0%} of the way from chance to perfect" if probes else "not known"
     examples = [f"{probe.feature}: balanced accuracy {probe.accuracy:.1%} (p {probe.p:.3f})" for probe in leaking]
     some = "One surface feature alone predicts the label: is that the task, or an artefact of how the data were made?"
-    meaning = some if leaking else "No surface feature alone (length, signs, case, place, numbers) tells the label."
+    meaning = some if leaking else "No surface feature alone (length, signs, case, place, numbers) predicts the label."
     return value_finding("D5p", "train", strongest, shown, AMBER if leaking else PASS, meaning, examples)
 
 
@@ -311,7 +311,7 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
         return
     count = int(tokenizer.facts["unknown_tokens"])
     shares = {name: unknown_share(documents, tokenizer) for name, documents in prepared.splits.tests.items()}
-    verdict, meaning = PASS, "The unknown token occurs in training, so a model can learn what to expect of it."
+    verdict, meaning = PASS, "The unknown token occurs in training, so a model can learn it."
     if not count and not any(shares.values()):
         verdict, meaning = REPORT, "The unknown token is never trained, which costs nothing: no test word is unknown."
     elif not count:

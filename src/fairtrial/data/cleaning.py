@@ -62,7 +62,7 @@ def clean_data(
     on_progress("reading")
     corpora = read_all(data, kind)
     if not any(corpus.tests or corpus.validation for corpus in corpora):
-        raise BadInput("the data bring no test set: fairtrial carves one when it trains", path=source)
+        raise BadInput("the data have no test set: fairtrial splits one off when it trains", path=source)
     dropped: dict[str, Dropped] = {}  # by file and line
     for corpus in corpora:
         on_progress(f"searching {len(corpus.train):,} training documents for duplicates")
@@ -124,7 +124,7 @@ def check_emptied(corpus: Corpus, dropped: dict[str, Dropped], source: str) -> N
         lost = {document.label for document in documents} - {document.label for document in kept}
         if documents and (not kept or (lost and name == "training")):
             what = f"class {sorted(lost)[0]!r} of the {name} set" if kept else f"the {name} set"
-            raise BadInput(f"nothing of {what} would be left", "try the other --drop, or --exact", path=source)
+            raise BadInput(f"nothing of {what} would remain", "try the other --drop, or --exact", path=source)
 
 
 def ensure_empty(out: Path, source: Path) -> None:

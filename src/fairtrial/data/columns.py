@@ -34,7 +34,7 @@ SYNONYMS = {
 NONE = "none"  # for the split and the group: do not use such a column
 MOST_TESTS = 50
 INVALID = re.compile("[\0\ud800-\udfff]")
-NAME_COLUMNS = "name the columns in a first row: text and label (or say which they are: --text-column, --label-column)"
+NAME_COLUMNS = "name the columns in a first row: text and label (or use --text-column and --label-column)"
 TABLE_SUFFIXES, JSON_SUFFIXES = (".tsv", ".csv", *ARROW), (*JSON_LINES, ".json")
 
 Columns = dict[str, str]  # kind of column -> its name in the table

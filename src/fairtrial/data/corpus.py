@@ -99,7 +99,7 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
     if not tests:
         share = _carved_share("data.test", data.test)
         if share == 0:
-            what = "the data bring no test set, and data.test = 0 takes none from the training documents"
+            what = "the data have no test set, and data.test = 0 splits none off"
             raise BadInput(what, "set data.test to a share such as 0.2", path=data.source)
         rng = generator_for(TEST_SEED, "split", "test")
         train, test = take(train, share, rng, "data.test", data.source)
@@ -185,7 +185,7 @@ def carve(index: TextIndex, documents: Documents, share: float, rng: Generator, 
     if not chosen:
         of = f"{len(documents)} training documents in {len(clusters)} groups of duplicates and neighbours"
         what = f"{share:.0%} of {of} cannot be taken without emptying a class"
-        raise BadInput(what, f"add documents, bring your own split, or change {field}", path=source)
+        raise BadInput(what, f"add documents, give your own split, or change {field}", path=source)
     rest = tuple(document for number, document in enumerate(documents) if number not in chosen)
     return rest, tuple(documents[number] for number in sorted(chosen))
 

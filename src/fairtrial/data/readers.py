@@ -102,7 +102,7 @@ def detect(path: Path) -> str:
     names = [entry.name for entry in entries(path)]
     what = f"the folder contains {', '.join(names[:8])}" if names else "the folder is empty"
     hint = "expected train.tsv (.csv, .jsonl, .txt, .tokens, .arrow, .bin), one folder per class, or the course's files"
-    raise BadInput(f"no known format: {what}", hint, path=path)
+    raise BadInput(f"unknown format: {what}", hint, path=path)
 
 
 def look_alike_labels(labels: Sequence[str]) -> list[str]:
@@ -112,7 +112,10 @@ def look_alike_labels(labels: Sequence[str]) -> list[str]:
         signs = (sign for sign in unicodedata.normalize("NFKC", label) if unicodedata.category(sign) != "Cf")
         seen.setdefault(" ".join("".join(signs).casefold().split()), []).append(label)
     alike = [" and ".join(map(ascii, own)) for own in seen.values() if len(own) > 1]
-    return [f"labels {pair} look alike and are two classes; if they are one, write them alike" for pair in alike]
+    return [
+        f"labels {pair} differ only in spelling, but are two classes; if they are one class, spell them alike"
+        for pair in alike
+    ]
 
 
 def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
@@ -126,7 +129,7 @@ def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
     labels = tuple(sorted({document.label for document in corpus.train}))
     if len(labels) > MOST_LABELS:
         what = f"{len(labels):,} different labels; at most {MOST_LABELS:,} are classified"
-        raise BadInput(what, "is the label column one of numbers or names of its own for each row?", path=data.source)
+        raise BadInput(what, "check the label column: it may hold ids, names or numbers, one per row", path=data.source)
     if len(labels) < 2:
         what = f"the training set has only one class, {labels[0]!r}"
         raise BadInput(what, "classification needs at least two classes", path=data.source)
@@ -218,7 +221,7 @@ def read_folder(folder: Path, data: recipe.Data, task: str) -> Corpus:
 def _classes(folder: Path, task: str, files: list[TextFile]) -> Documents:
     classes = _folders(folder)
     if not classes:
-        raise BadInput("there is no class folder", "create one folder per class, with text files in it", path=folder)
+        raise BadInput("no class folder was found", "create one folder per class, with text files in it", path=folder)
     documents = []
     for entry in classes:
         texts = entries(entry)
@@ -280,13 +283,13 @@ def read_ids(path: Path, size: int) -> Corpus:
         table = saved_json(meta, "vocab_size")
         told, spelled = table["vocab_size"], table.get("itos")
         if type(told) is not int or told < 1 or size not in (told, DEFAULT_SIZE):
-            said = f"; tokens.size is {size:,}" if type(told) is int else ", which is no number of entries"
+            said = f"; tokens.size is {size:,}" if type(told) is int else ", not a number of entries"
             raise BadInput(f"vocab_size is {told}{said}", "correct one of them", path=meta)
         size, files[meta] = told, sha256_of(meta)
     elif size == DEFAULT_SIZE:
-        pickled = ", as meta.pkl is not read: a pickle can run code" * (folder / "meta.pkl").is_file()
-        hint = 'write {"vocab_size": 65} into a meta.json beside it, or add --set tokens.size=65'
-        raise BadInput(f"the size of the vocabulary is not known{pickled}", hint, path=path)
+        pickled = "; meta.pkl is not read, because a pickle can run code" * (folder / "meta.pkl").is_file()
+        hint = 'write {"vocab_size": 65} into a meta.json next to it, or add --set tokens.size=65'
+        raise BadInput(f"unknown vocabulary size{pickled}", hint, path=path)
     entries = spellings(spelled, size, meta) if spelled else tuple(map(str, range(size)))
     blocks = {
         split: tuple(chain.from_iterable(id_blocks(file, entries) for file in sources[split])) for split in sources

@@ -144,7 +144,7 @@ def split_files(folder: Path, suffixes: tuple[str, ...]) -> Sources:
         shards = [SHARD.fullmatch(split_part(file)) for file in files]
         if shards[0] and all(shards) and int(shards[0][3]) != len(files):
             what = f"{files[0].name} is one of {int(shards[0][3])} files of the {split} set; {len(files)} are here"
-            raise BadInput(what, "add the others", path=folder)
+            raise BadInput(what, "add the missing files", path=folder)
         in_one_folder = {SPLIT_NAMES.get(file.parent.name.lower()) if file.parent != folder else "" for file in files}
         if in_one_folder != {split} and not all(shards):
             check_single(split, files, folder)
@@ -301,7 +301,7 @@ def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suff
             hint = "put cells that contain commas in quotes" if suffix == ".csv" else "replace tabs inside a text"
             raise BadInput(what, hint, path=file.path, line=line)
     if header and len(rows) == 1:
-        raise BadInput("there is a header but no row", "add rows", path=file.path)
+        raise BadInput("the table has a header, but no rows", "add rows", path=file.path)
     columns = zip(*(cells for _, cells in rows[header:]), strict=True)
     named: dict[str, Sequence[object]] = dict(zip(names, columns, strict=True))
     return Table(str(file.path), named, [line for line, _ in rows[header:]], file.sha256, header)

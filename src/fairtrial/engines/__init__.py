@@ -54,7 +54,7 @@ class Ending(Enum):
     FAILED = "failed"  # something else broke
     DISK = "disk"  # the disk is full or broken, which no job can help
     STOPPED = "stopped"  # on request; what it had is saved
-    KILLED = "killed"  # by the kernel, for memory, or with the fork server: it is run once more
+    KILLED = "killed"  # by the kernel, for memory, or with the fork server: it runs once more
     LATE = "late"  # it took longer than it may
 
 

@@ -84,7 +84,7 @@ class Processes:
                     each.end()  # a plugin's thread may hold it for ever; its result is here
                     assert each.result is not None
                     if each.result.ending is Ending.KILLED and not each.again and not stop():
-                        text = f"{'/'.join(each.job.key)}: {each.result.error}; it is run once more"
+                        text = f"{'/'.join(each.job.key)}: {each.result.error}; it runs once more"
                         on_event(JobNotice(each.job.key, each.job.kind, text))
                         waiting.append((each.job, True))
                     else:
@@ -118,11 +118,11 @@ def start(job: Job, stop: Stop, again: bool = False, preload: Sequence[str] = PR
                     forkserver.ensure_running()
                 process.start()
         except RuntimeError as error:  # a process of someone else's is still importing this script
-            what = "a study was started by the import of a script, in a process that the script itself had started"
-            raise FairtrialError(what, 'write what the script does below: if __name__ == "__main__":') from error
+            what = "a script that starts a study was imported again by one of its own processes"
+            raise FairtrialError(what, 'put the code of the script below: if __name__ == "__main__":') from error
         except (OSError, EOFError) as error:  # the fork server was killed just now: once it is gone, another is started
             if time.monotonic() > until:
-                raise FairtrialError(f"no process could be started ({error})", "is there memory left?") from error
+                raise FairtrialError(f"no process could be started ({error})", "check that memory is left") from error
             time.sleep(0.05)
             continue
         far.close()  # so that the pipe ends when the process does
@@ -221,7 +221,7 @@ def run_in_process(job: Job, pipe: connection.Connection) -> None:
             asked = True
 
     result = run_job(job, on_event, stop)
-    if os.getppid() == parent:  # else the fork server was killed, and nobody asked to stop: it is run once more
+    if os.getppid() == parent:  # else the fork server was killed, and nobody asked to stop: it runs once more
         with suppress(OSError):
             pipe.send(result)
 

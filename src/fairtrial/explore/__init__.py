@@ -131,7 +131,7 @@ def listen(host: str, port: int | None) -> socket.socket:
             why = error.strerror or str(error)
         else:
             return made
-    raise BadInput(f"cannot listen on {host}, port {port}: {why}", "choose another --port, or none")
+    raise BadInput(f"cannot listen on {host}, port {port}: {why}", "choose another --port, or leave it out")
 
 
 def hosts_of(host: str) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def answer_of(model: Model, text: str) -> tuple[Plain, list[str]]:
         }
         cut = predicted.predictions[0].cut  # its last notice, which the maps tell more exactly
         return given, list(predicted.notices[:-1] if cut else predicted.notices)
-    return {}, ["a masked language model answers no text: its maps are shown"]
+    return {}, ["a masked language model makes no prediction for a text; its attention maps are shown"]
 
 
 def packed_maps(maps: AttentionMaps) -> Plain:
@@ -125,11 +125,11 @@ def solve(library: Library, params: RequestParams) -> Plain:
     """What attention should return, of these keys: the query, its weights and the certificate."""
     keys = params.rows("keys", None, MOST_KEYS)
     if not keys:
-        raise BadInput("there are no keys")
+        raise BadInput("no keys were given")
     wanted = [place for place, share in enumerate(params.rows("shares", 1, MOST_KEYS)) if share[0] > 0]
     precision = params.number("precision", 0.5, 0.9999, 0.999)
     if not wanted:
-        raise BadInput("no key is wanted", "choose one")
+        raise BadInput("no key was chosen", "choose one")
     if params.one_of("ask", ("select", "average"), "select") == "average":
         answer = average(keys, wanted, precision=precision)
     else:

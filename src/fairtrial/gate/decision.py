@@ -51,7 +51,7 @@ class Answer(StrEnum):
 class Why(StrEnum):
     EVIDENCE = "evidence"  # of a gain, as much as its level asks for
     TOO_SMALL = "too_small"  # a gain of the margin is ruled out
-    HOPELESS = "too_weak"  # the pairs that are left cannot decide it
+    HOPELESS = "too_weak"  # the remaining pairs cannot decide it
     NO_PAIRS = "no_pairs_left"  # all pairs are used
     AUDIT = "audit"  # the leak audit failed
     SUPERSEDED = "superseded"  # another candidate was kept meanwhile

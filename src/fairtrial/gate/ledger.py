@@ -122,7 +122,7 @@ class Ledger:
     @classmethod
     def create(cls, path: Path, opened: Opened) -> Ledger:
         if path.exists():
-            raise BadInput(f"{path} exists already", "go on with it, or name another file")
+            raise BadInput(f"{path} exists already", "continue with it, or name another file")
         if not path.parent.is_dir():
             raise BadInput(f"{path.parent} is not a folder")
         ledger = cls(path, opened)
@@ -144,7 +144,7 @@ class Ledger:
             when, entry, chain = read_line(path, number, line, chain)
             if ledger is None:
                 if not isinstance(entry, Opened):
-                    raise BadInput("a ledger begins with another line", path=path, line=1)
+                    raise BadInput("this is not a ledger: its first line is unexpected", path=path, line=1)
                 ledger = cls(path, entry)
             ledger._apply(entry, when)
             ledger.lines, ledger.chain = number, chain
@@ -220,7 +220,7 @@ class Ledger:
         if candidate == self.opened.incumbent:
             raise BadInput(f"{candidate} is the first incumbent, not a candidate")
         if self.tests is not None:
-            raise BadInput("the test sets of this ledger were opened: it takes no further proposals", "begin another")
+            raise BadInput("the test sets of this ledger were used: it takes no further proposals", "begin another")
         number = 1 + len(self.proposals)
         level = self.opened.rule.level(number, len(self.kept))
         self._append(Proposed(candidate, number, level, self.incumbent, self.correlation, **details))
@@ -245,7 +245,7 @@ class Ledger:
             before = self.free.get(scored.seed) if pair is None else pair.theirs.get(scored.seed)
             other = judged if pair is None else None
         if other is not None:
-            what = f"seed {scored.seed} was already used to judge {other}: its luck would count twice"
+            what = f"seed {scored.seed} was already used to judge {other}: its noise would count twice"
             raise BadInput(what, f"run both sides with seed {self.next_seed}")
         if before is None:
             self._append(scored)

@@ -18,9 +18,9 @@ from fairtrial.typed import unstructure
 
 MOST_DRAWN = 8
 REASONS = {
-    Why.EVIDENCE: "the evidence of a gain is enough",
+    Why.EVIDENCE: "there is enough evidence of a gain",
     Why.TOO_SMALL: "a gain of the margin is ruled out",
-    Why.HOPELESS: "the pairs that are left cannot decide it",
+    Why.HOPELESS: "the remaining pairs cannot decide it",
     Why.NO_PAIRS: "all pairs are used",
     Why.AUDIT: "the leak audit failed",
     Why.SUPERSEDED: "another candidate was kept first",
@@ -213,7 +213,7 @@ class SelfTest(Result):
         noise, gain = few_digits(self.noise), few_digits(self.least_gain)
         lines = [f"Two runs of the incumbent differ by {noise} {self.metric} (standard deviation; {self.runs} runs)."]
         if self.pairs is None:
-            lines.append("No gain below three times that can be shown with the pairs that a proposal may take.")
+            lines.append("With the pairs that a proposal may use, gains below three times that cannot be detected.")
         else:
             lines.append(
                 f"The smallest gain worth chasing is about {gain} {self.metric}; it takes about {self.pairs} pairs."

@@ -252,7 +252,7 @@ def attention_map(network: Classifier | LanguageModel, context: AttentionContext
     panels = tuple(panel(f"head {head}", weights, hidden) for head, weights in enumerate(maps))
     what = f"{change}; attention of an untrained layer, each row relative to its maximum"
     how = "Row q, column k: how much query q attends to key k. Weights and words are random: only what looks regular is"
-    return Picture(what, "query", "key", panels, how=f"{how} the part's doing.")
+    return Picture(what, "query", "key", panels, how=f"{how} due to the part.")
 
 
 PLOTS: dict[str, Callable[[Part, AttentionContext], Picture]] = {

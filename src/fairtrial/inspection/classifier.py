@@ -187,7 +187,7 @@ class Errors(Result):
     tests: Mapping[str, SetErrors]
 
     def describe(self) -> Description:
-        about = f"Parts: {self.parts}. One seed: another would make other mistakes."
+        about = f"Parts: {self.parts}. One seed: another seed makes other mistakes."
         sections = [of_set.describe(name) for name, of_set in self.tests.items()]
         return Description((about,), title=f"Errors of {self.record}", sections=sections)
 

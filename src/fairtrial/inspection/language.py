@@ -376,7 +376,7 @@ def generate(run: Run, prompt: str, *, tokens: int, temperature: float, samples:
         found.append(Generated(prompt, text, tokenizer.words(new), new[-1] in stops, seed, sample))
     window = ""
     if len(ids) + tokens - 1 > network.length:
-        window = f"the model sees a sliding window of the last {network.length} tokens, as many as it was trained on"
+        window = f"the model sees a sliding window of the last {network.length} tokens, its training length"
     return Generation(tuple(found), tuple(filter(None, (unknown_notice(tokenizer, encoded), window))))
 
 

@@ -221,7 +221,7 @@ def cost_of_recipe(
             hint = "or give the size of the vocabulary: --vocabulary 5755 --classes 3"
             raise BadInput(error.what, f"{error.hint}; {hint}" if error.hint else hint) from error
     elif recipe.task == "classify" and classes is None:
-        raise BadInput("how many classes?", "give --classes 3, or --data instead of --vocabulary")
+        raise BadInput("the number of classes is missing", "give --classes 3, or --data instead of --vocabulary")
     elif recipe.encoder.sha256 == "none":
         recipe = with_encoder(recipe, open_encoder(recipe))
     load_code(recipe)

@@ -141,7 +141,7 @@ def sanity_check(
     finally:
         model.train(was_training)
     if not looked:
-        raise BadInput("there is no sentence to look at")
+        raise BadInput("no sentence was given")
     if causal is None and all(each.ahead <= CLOSE for each in looked):
         causal = True
     return SanityCheck(looked, causal)
@@ -155,7 +155,9 @@ def tokenizer_of(tokenizer: Any) -> tuple[Callable[[str], Sequence[int]], Callab
         return lambda text: [tokenizer.get(word, unknown) for word in text.split()], lambda id_: words.get(id_, "?")
     encode = getattr(tokenizer, "encode", tokenizer if callable(tokenizer) else None)
     if encode is None:
-        raise BadInput("the tokenizer has no encode(text)", "give one that has, or a function, or a dict of words")
+        raise BadInput(
+            "the tokenizer has no encode(text)", "give a tokenizer with encode(text), a function, or a dict of words"
+        )
     decode = getattr(tokenizer, "decode", None)
     return encode, None if decode is None else lambda id_: str(decode([id_]))
 
@@ -166,7 +168,7 @@ def tokens_of(
     coded = encode(text)
     ids = [int(id_) for id_ in getattr(coded, "ids", coded)][:length]
     if not ids:
-        raise BadInput(f"the tokenizer makes nothing of {text!r}")
+        raise BadInput(f"the tokenizer returns no tokens for {text!r}")
     named = tuple(text.split()[: len(ids)]) if word is None else tuple(word(id_) for id_ in ids)
     return ids, named if len(named) == len(ids) else tuple(map(str, ids))
 

@@ -227,10 +227,10 @@ class ExternalModel(nn.Module):
         wrong = int((~logits.isfinite()).sum())
         if wrong:
             what = f"gives {spoken(logits)} with {wrong:,} values that are not finite"
-            raise BadInput(f"{self.format_call(ids, {})} {what}", "its first weights or its mask overflow")
+            raise BadInput(f"{self.format_call(ids, {})} {what}", "its initial weights or its mask overflow")
         if bool((logits >= 0).all()) and bool(((logits.sum(-1) - 1).abs() < 1e-4).all()):
             what = f"{self.format_call(ids, {})} gives probabilities, which sum to one"
-            raise BadInput(what, "leave out the softmax: logits are wanted")
+            raise BadInput(what, "return logits: leave out the softmax")
 
     def format_call(self, ids: Tensor, given: Mapping[str, object]) -> str:
         """`my_model.py:build: model(ids [4, 32], mask [4, 32])`"""

@@ -297,7 +297,7 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int, *, causa
         if choice.name in built:
             raise BadInput(f"the part {choice.name!r} is named twice", "name each part once")
         if not re.fullmatch(r"[a-z][a-z0-9_-]*", choice.name) or hasattr(built, choice.name):
-            raise BadInput(f"a part cannot be called {choice.name!r}", "take another name of small letters")
+            raise BadInput(f"a part cannot be called {choice.name!r}", "choose another name in lower-case letters")
         kind = parts.find(choice.name)
         check_options(kind, choice.name, choice.options)
         # torch.randn in a part's constructor draws from a stream of its own, and the global generator stays untouched

@@ -14,7 +14,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.part import AttentionContext, Part, dominates_embedding, parts
 from fairtrial.recipe import Shape
 
-HALVES = "a head is two halves here, and each has scores of its own"
+HALVES = "this part splits each head into two, with separate scores"
 
 
 @parts.add("differential")
@@ -55,9 +55,7 @@ class Differential(Part):
     def notes(self) -> list[str]:
         if not dominates_embedding(self.shape, self.scale):
             return []
-        return [
-            f"heads normed to {self.scale:g} beside token vectors of 0.02 may drown them; try differential:scale=0.1"
-        ]
+        return [f"heads normed to {self.scale:g} may dominate token vectors of 0.02; try differential:scale=0.1"]
 
 
 def initial_lambda(layer: int) -> float:

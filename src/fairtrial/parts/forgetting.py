@@ -13,7 +13,7 @@ from fairtrial.recipe import Shape
 @parts.add("forgetting")
 class Forgetting(Part):
     sees_order = True
-    decoder_only = "a token forgets what lies before it, and an encoder looks ahead, too"
+    decoder_only = "forgetting depends on earlier tokens only, and an encoder also sees later ones"
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)

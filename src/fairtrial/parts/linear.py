@@ -16,7 +16,7 @@ NO_SCORES = "linear attention has products of features and no scores"
 @parts.add("linear")
 class Linear(Part):
     excludes: Mapping[str, str] = {
-        "rotate": "features are made after the rotation, so weights would not depend on distance",
+        "rotate": "features are computed after the rotation, so weights would not depend on distance",
         "score": NO_SCORES,
         "weigh": NO_SCORES,
     }

@@ -12,7 +12,7 @@ from fairtrial.model.part import Branch, Part, parts
 
 @parts.add("parallel")
 class Parallel(Part):
-    excludes: Mapping[str, str] = {"residual": "both say what the layers of a block are added to"}
+    excludes: Mapping[str, str] = {"residual": "both define the residual connections of a block"}
 
     def arrange(self, x: Tensor, attention: Branch, feed_forward: Branch, layer: int) -> Tensor:
         return x + attention(x) + feed_forward(x)

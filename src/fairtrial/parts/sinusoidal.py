@@ -31,7 +31,7 @@ class Sinusoidal(Part):
     def notes(self) -> list[str]:
         if not dominates_embedding(self.shape, self.scale):
             return []
-        return [f"waves of {self.scale:g} beside token vectors of 0.02 may drown them; try sinusoidal:scale=0.02"]
+        return [f"waves of {self.scale:g} may dominate token vectors of 0.02; try sinusoidal:scale=0.02"]
 
 
 def waves(positions: Tensor, width: int) -> Tensor:

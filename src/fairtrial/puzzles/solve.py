@@ -257,7 +257,7 @@ class Answer(Result):
             order = [place for place in np.argsort(-self.nearest, kind="stable")[:6] if self.nearest[place] > 5e-5]
             best = listed([f"{self.nearest[place]:.4g} on key {place}" for place in order])
             return [
-                f"Impossible. In the way: {listed(names(self.in_the_way))}.",
+                f"Impossible, because of {listed(names(self.in_the_way))}.",
                 f"Since {equation} and scores are linear, no query raises one side without the other.",
                 f"The best that queries can approach (least divergence): {best}.",
             ]

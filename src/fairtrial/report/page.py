@@ -35,7 +35,7 @@ from fairtrial.report.plots import svg
 from fairtrial.report.render import as_latex, as_markdown
 from fairtrial.results import verdict_tables as tables
 from fairtrial.results.records import curves_of, loss_curve, mean_curve
-from fairtrial.results.sentences import best_of_sentence, counted
+from fairtrial.results.sentences import counted
 from fairtrial.results.study import StudyFiles
 from fairtrial.results.values import Question, TaskVerdict, Verdict
 from fairtrial.stored import TrialInfo
@@ -172,23 +172,20 @@ def study_page(study: StudyFiles) -> str:
 def describe_study(study: StudyFiles) -> Description:
     """The verdict in sentences, then each task."""
     sections = [describe_task(study, name, task) for name, task in study.verdict.tasks.items()]
-    return Description(study.verdict.text, sections=sections)
+    return replace(tables.first_screen(study.verdict), title="", sections=sections)
 
 
 def describe_task(study: StudyFiles, name: str, task: TaskVerdict) -> Description:
-    about = [f"{tables.metric_text(task.metric).capitalize()}.{tables.strides_of(task)}"]
-    about += [best_of_sentence(task.best_of, task.metric.name)] if task.best_of else []
+    about = [tables.strides_of(task).strip()] if tables.strides_of(task) else []
     if task.vocabularies_differ:
         about.append("Losses of different vocabularies are about different tokens: read each curve by itself.")
     made = [maker(task) for maker in tables.MAIN + tables.FURTHER]
     shown = [replace(each, title=each.title[:1].upper() + each.title[1:]) for each in made if each is not None]
-    charts: list[Chart] = [*score_charts(task)]
+    charts: list[Chart] = []
     if task.comparisons:
-        chart = tables.comparison_chart(task.comparisons, f"Difference from {task.baseline}")
-        names = [f"{tables.named(task, each.variant).stamped}, {each.test_set}" for each in task.comparisons]
-        rows = tuple(replace(each, name=name) for each, name in zip(chart.rows, names, strict=True))
-        charts.append(replace(chart, rows=rows))
-    charts += curve_charts(study, name, task)
+        title = f"Difference from {task.baseline}"
+        charts.append(tables.comparison_chart(task.comparisons, title, lambda name: tables.named(task, name).stamped))
+    charts += [*score_charts(task), *curve_charts(study, name, task)]
     return Description(about, shown, tables.task_title(name), charts)
 
 

@@ -174,7 +174,7 @@ def render(description: Description, to: str) -> str:
 
 def as_repr(description: Description) -> str:
     """In Python: without a title, and as wide as most screens."""
-    return "\n".join(text_lines(description, REPR_WIDTH)[2 * bool(description.title) :])
+    return "\n".join(text_lines(description, REPR_WIDTH)[bool(description.title) :])
 
 
 def to_terminal(description: Description) -> str:
@@ -183,16 +183,23 @@ def to_terminal(description: Description) -> str:
 
 def text_lines(description: Description, width: int) -> list[str]:
     """Title, sentences (a list below a title), shaded texts, tables and sections."""
-    lines = [plain(description.title), ""] if description.title else []
-    for text in description.sentences:
-        first = "- " if description.title else ""
-        lines += wrapped(" ".join(text.split()), indent=" " * len(first), first=first, width=width)
+    lines = [plain(description.title)] if description.title else []
+    lines += prose_lines(description, width)
     lines += [shaded_text(chart) for chart in description.charts if isinstance(chart, ShadedText)]
     for block in (
         *(as_text(table, width) for table in description.tables),
         *(text_lines(section, width) for section in description.sections),
     ):
         lines += [*([""] if lines else []), *block]
+    return [*lines, *([""] if description.notes else []), *description.more]
+
+
+def prose_lines(description: Description, width: int | None = None) -> list[str]:
+    """All that stands before the first table."""
+    first = "- " if description.title else ""
+    lines: list[str] = []
+    for text in description.prose:
+        lines += wrapped(" ".join(text.split()), indent=" " * len(first), first=first, width=width)
     return lines
 
 
@@ -205,11 +212,12 @@ def shaded_text(chart: ShadedText) -> str:
 def to_markdown(description: Description, level: int = 1) -> str:
     blocks = [f"{'#' * level} {markdown_escape(description.title)}"] if description.title else []
     if description.title:
-        blocks += ["\n".join(f"- {markdown_escape(text)}" for text in description.sentences)]
+        blocks += ["\n".join(f"- {markdown_escape(text)}" for text in description.prose)]
     else:
-        blocks += map(markdown_escape, description.sentences)
+        blocks += map(markdown_escape, description.prose)
     blocks += ["\n".join(as_markdown(table)) for table in description.tables]
     blocks += [to_markdown(section, level + 1) for section in description.sections]
+    blocks += map(markdown_escape, description.more)
     return "\n\n".join(filter(None, blocks))
 
 
@@ -217,7 +225,9 @@ def to_latex(description: Description) -> str:
     """The sentences as comments."""
     lines = [r"% needs \usepackage{booktabs}"]
     for part in description.parts():
-        lines += [f"% {plain(text)}" for text in (part.title, *part.sentences) if text]
+        lines += [
+            f"% {plain(text)}" for text in (part.title, *part.sentences, *part.basis, *part.limits, *part.notes) if text
+        ]
         lines += [line for table in part.tables for line in ("", *as_latex(table))]
     return "\n".join(lines)
 

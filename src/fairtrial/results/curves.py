@@ -65,7 +65,7 @@ def curves_of(results: Results, metric: str | None) -> dict[str, dict[int, Curve
     rows = replace(results, cells=cells | {"value": finite}).rows
     rows.numbers["value"][diverged] = math.inf
     if "item" in rows.texts or np.isnan(rows.numbers["step"]).all():
-        raise BadInput("no column tells the steps of a run", SHAPE)
+        raise BadInput("no column holds the steps of a run", SHAPE)
     rows = wanted_metrics(rows, [metric] if metric and rows["metric"].values != [None] else ())
     for name, hint in (("metric", CHOOSE), ("test", "with where=")):
         if len(rows[name].values) > 1:

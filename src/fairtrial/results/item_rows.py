@@ -41,8 +41,8 @@ SEED_IN_NAME = re.compile(r"(.+?)(?:[-_./ ]*(seed)|[-_./ ]+(?:run|s|r))[-_=. ]?(
 FINISHED = ("finished", "completed", "complete", "success")
 TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 SHAPE = (
-    "a row is one run (variant, seed, score), or one test item of a run (variant, seed, item, value); where file names"
-    " say the variant, give a pattern: 'runs/{variant}_seed{seed}.csv'"
+    "a row is one run (variant, seed, score), or one test item of a run (variant, seed, item, value); if file names"
+    " contain the variant, give a pattern: 'runs/{variant}_seed{seed}.csv'"
 )
 Cells = dict[str, Sequence[object]]  # our names -> the cells of all rows
 
@@ -138,7 +138,7 @@ class Rows:
         extreme = is_extreme(values)
         if extreme[column.codes].any():
             row = int(extreme[column.codes].argmax())
-            what = f"{name} = {column.at(row)} is beyond what can be computed with"
+            what = f"{name} = {column.at(row)} is too large or too small to compute with"
             raise BadInput(f"{self.where(row)}: {what}", f"scale it to between {1 / LARGEST:g} and {LARGEST:g}")
         return values[column.codes]
 
@@ -285,7 +285,7 @@ def run_columns(table: Table, columns: Mapping[str, str], names: Mapping[str, st
         varied = [column for column in fitting if distinct(table, column) > 1]
         constant.extend(fitting)
         if len(varied) > 1:
-            what = f"columns {', '.join(varied)} could all tell the variants apart"
+            what = f"columns {', '.join(varied)} could all name the variants"
             raise BadInput(what, choose("variant", varied[0]), path=table.source)
         return {"variant": varied[0]} if varied else {}
 

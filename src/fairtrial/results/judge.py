@@ -23,11 +23,11 @@ NAMED = 5  # missing items, or copies, that are named
 SAME = 10  # different numbers that two runs have in common by no chance
 ACCURACIES = ("acc", "accuracy", "correct", "is_correct")
 LIMITS = {
-    Question.CHECKPOINTS: "No training seeds were given: this is about these very checkpoints on new items."
-    f" A verdict on new trainings needs at least {FEWEST_SEEDS} seeds of each.",
+    Question.CHECKPOINTS: "No training seeds were given, so the verdict is about these checkpoints on new items."
+    f" A verdict about new training runs needs at least {FEWEST_SEEDS} seeds per variant.",
     Question.NEW_RUNS_SAME_ITEMS: "One score per run cannot show whether a difference also holds on other test items.",
 }
-UNPAIRED = "No column tells the seeds, so runs are compared as independent groups."
+UNPAIRED = "No column holds seeds, so runs are compared as independent groups."
 ONE_SCORE = "give one score for each item, variant and seed (of repeated evaluations their mean)"
 CHOOSE = "with --metric, metric= in Python"
 
@@ -61,7 +61,7 @@ def judge_results(results: Results, asked: Asked, *, name: str | None = None) ->
         raise BadInput(what, "give all rows their training seed, or none")
     variants = [str(variant) for variant in rows["variant"].values]
     if len(variants) < 2 and asked.threshold is None:
-        hint = "give those of a second one; where a file is one variant, say so: 'runs/{variant}/seed-{seed}.csv'"
+        hint = "add a second variant; if each file is one variant, give a pattern: 'runs/{variant}/seed-{seed}.csv'"
         raise BadInput(f"there is one variant only, {variants[0]!r}: nothing to compare it with", hint)
     chosen = variants[0] if asked.baseline is None else asked.baseline
     if chosen not in variants:
@@ -145,7 +145,9 @@ def metric_of(rows: Rows, name: str, asked: Asked, first: bool) -> Metric:
     told = rows.numbers["higher_is_better"]
     said = {bool(each) for each in np.unique(told[~np.isnan(told)])}
     if len(said) > 1:
-        raise BadInput(f"higher_is_better is both true and false for {name or 'the value'}", "say it alike in all rows")
+        raise BadInput(
+            f"higher_is_better is both true and false for {name or 'the value'}", "use one value in all rows"
+        )
     title, values = name or rows["column"].values[0] or "", rows.numbers["value"]
     higher = said.pop() if said else asked.higher_is_better if first else None
     if "item" in rows.texts:
@@ -256,7 +258,7 @@ class Grid:
                 told = (
                     f"label {rows['label'].at(row)!r}, prediction {rows['prediction'].at(row)!r}, value {value[row]:g}"
                 )
-                raise BadInput(f"{rows.where(row)}: the value is not what label and prediction say ({told})")
+                raise BadInput(f"{rows.where(row)}: value, label and prediction disagree ({told})")
             return {
                 name: number[self.row]
                 for name, number in (("guess", numbers["prediction"]), ("label", numbers["label"]))
@@ -290,7 +292,7 @@ def two_item_scores(rows: Rows, cell: Counts) -> BadInput:
     one, other = int(order[twin]), int(order[twin + 1])
     whose = f"{rows['variant'].at(one)}{of_seed(rows['seed'].at(one))}"
     what = f"item {rows['item'].at(one)!r} of {whose} has two scores: {rows.where(one)} and {rows.where(other)}"
-    hint = f"{ONE_SCORE}; where files differ in variant or seed, say so: 'runs/{{variant}}/seed-{{seed}}/NAME'"
+    hint = f"{ONE_SCORE}; if file names contain variant or seed, give a pattern: 'runs/{{variant}}/seed-{{seed}}/NAME'"
     return BadInput(what, hint)
 
 
@@ -390,7 +392,7 @@ def check_seeds(rows: Rows) -> None:
     twins = np.flatnonzero(key[order][1:] == key[order][:-1])
     if len(twins):
         error = two_scores(rows, int(order[twins[0]]), int(order[twins[0] + 1]), "seed")
-        hint = "if these are runs of their own, name what tells them apart: --column seed=NAME"
+        hint = "if these are separate runs, name the column that holds their seeds: --column seed=NAME"
         raise BadInput(error.what, hint)
 
 

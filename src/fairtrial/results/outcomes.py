@@ -110,7 +110,7 @@ class Outcomes:
         except OSError as error:
             raise BadInput(f"cannot be read: {error.strerror or error}", path=Path(path)) from error
         except (WrongValue, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise BadInput(f"no stored outcomes, or damaged ones: {error}", HINT, path=Path(path)) from error
+            raise BadInput(f"not a file of outcomes, or damaged: {error}", HINT, path=Path(path)) from error
 
 
 def _filled(plain: object, arrays: Mapping[str, Array]) -> object:

@@ -46,7 +46,7 @@ class Power(Result):
     ) -> Power:
         if expected is None:
             raise BadInput(
-                f"{seeds} seeds and {items} items show nothing", "take at least 2 of each; a verdict needs 5 seeds"
+                f"{seeds} seeds and {items} items are too few", "use at least 2 of each; a verdict needs 5 seeds"
             )
         of = f" of {expected.metric}" if expected.metric in ("accuracy", "perplexity") else ""
         among = f" after correction for {comparisons} comparisons" if comparisons > 1 else ""

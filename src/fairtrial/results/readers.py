@@ -147,7 +147,7 @@ def matching(pattern: str) -> list[tuple[Path, dict[str, str]]]:
         if fits and Path(path).is_file():
             found.append((Path(path), fits.groupdict()))
     if not found:
-        raise BadInput(f"no file fits the pattern {pattern}", "quote it, so that the shell leaves it as it is")
+        raise BadInput(f"no file matches the pattern {pattern}", "quote it, so that the shell does not expand it")
     return found
 
 

@@ -162,8 +162,8 @@ class Records(Result):
         sound = [each.record for each in self.listed if not each.problem]
         sections = [replace(describe_record(record, self.class_names), title=record.folder.name) for record in sound]
         caution = (
-            "Each number below is of one seed. Its interval is over test items only: another seed gives another"
-            " number, so one trial cannot show which of two ideas is better."
+            "Each number comes from one seed, with an interval over test items. Another seed gives another number,"
+            " so one trial cannot show which of two ideas is better."
         )
         return Description((caution,), [listing_table(self.listed)] if len(sound) > 1 else [], title, (), sections)
 
@@ -401,9 +401,9 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
         "tokens",
     ),
 }
-LARGE_FAMILY, SEEDS_OF_LARGE_FAMILIES = 100, 10  # measured: docs/statistics.md
+LARGE_FAMILY, SEEDS_OF_LARGE_FAMILIES = 100, 10  # measured: research/statistics.md
 OTHER_VOCABULARIES = "Compare models with other vocabularies by bits per byte: they count every byte."
-NO_BYTES = "Token ids that are not spelled out have no bits per byte: other vocabularies do not compare."
+NO_BYTES = "Token ids without spelling have no bits per byte, so other vocabularies cannot be compared."
 
 
 def bytes_note(scores: Iterable[Metrics]) -> str:
@@ -437,7 +437,7 @@ def plan_lines(plan: PlanSummary) -> list[str]:
     names = {name for named_ in plan.trial_seconds.values() for name in named_}
     tasks = list(plan.smallest_detectable)
     done = plan.trial_count - plan.left
-    finished = f", {done} of them already done" if done else ""
+    finished = f", {done} already done" if done else ""
     what = f"{len(names)} variants x {plan.seed_count} seeds x {counted(len(tasks), 'task')}"
     if len({len(named) for named in plan.trial_seconds.values()}) > 1:
         what = ", ".join(f"{task}: {len(named)} variants" for task, named in plan.trial_seconds.items())
@@ -447,7 +447,7 @@ def plan_lines(plan: PlanSummary) -> list[str]:
         f"plan: {plan.trial_count} trials ({what}{finished}), {plan.width} at a time;"
         f" about {format_time(plan.expected_seconds)} in all"
         + (f", {format_time(final)} of it for final scores" if (final := plan.final_seconds) >= 2 else "")
-        + (f"; a trial's training takes about {plan.memory_mb:,.0f} MB" if plan.memory_mb >= 1 else ""),
+        + (f"; each trial takes about {plan.memory_mb:,.0f} MB of memory" if plan.memory_mb >= 1 else ""),
     ]
     if plan.decision:
         lines.append(plan.decision)
@@ -457,20 +457,20 @@ def plan_lines(plan: PlanSummary) -> list[str]:
     for task, smallest in plan.smallest_detectable.items():
         if smallest:
             count = plan.comparisons[task]
-            level = f" after correction for {count} comparisons" if count > 1 else ""
+            level = f", corrected for {count} comparisons" if count > 1 else ""
             at = " at the first look" if plan.until_clear else ""
-            lines.append(f"smallest difference that {plan.seed_count} seeds detect{at}{level}, {task}: {smallest}")
+            lines.append(f"{plan.seed_count} seeds can detect{at}{level}, {task}: {smallest}")
     lines += [
         f"endpoint, {task}: {name} decides; other test sets are exploratory" for task, name in plan.endpoint.items()
     ]
     if plan.open_ended:
         lines.append("open-ended: judged after any number of seeds; add seeds with --seeds and run it again")
     elif plan.seed_count < 5:
-        lines.append("notice: fewer than 5 seeds get no verdict")
+        lines.append("notice: a verdict needs at least 5 seeds")
     elif plan.seed_count < SEEDS_OF_LARGE_FAMILIES and max(plan.comparisons.values(), default=0) > LARGE_FAMILY:
         lines.append(
-            f"notice: take {SEEDS_OF_LARGE_FAMILIES} seeds for more than {LARGE_FAMILY} comparisons: with fewer, a"
-            " study whose variants differ greatly in noise makes false claims more often than in 5% of cases"
+            f"notice: use {SEEDS_OF_LARGE_FAMILIES} seeds for more than {LARGE_FAMILY} comparisons; with fewer, more"
+            " than 5% of studies make a false claim if noise differs greatly between variants"
         )
     lines.append(f"folder: {plan.folder}")
     return lines

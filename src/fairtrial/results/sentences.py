@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from fairtrial.results.values import (
     FEWEST_SEEDS,
@@ -18,6 +17,7 @@ from fairtrial.results.values import (
     OwnCode,
     Question,
     ReasonCode,
+    Sentence,
     Speedup,
     SpeedupProblem,
     TaskVerdict,
@@ -27,21 +27,18 @@ from fairtrial.results.values import (
     is_accuracy,
 )
 
-if TYPE_CHECKING:
-    pass
-
 FEW_ITEMS = 30  # below this, an interval is rough
 ALIKE = 3.0  # from so many neighbours that count as one, it is told
 PERCENTAGES = ("accuracy", "macro-F1")
 NAMED = ("accuracy", "macro-F1", "log loss", "perplexity")  # told with the difference; others are their own unit
 VOCABULARIES_DIFFER = (
-    "Vocabularies differ, so bits per byte are compared, which count every byte (unknown words by their spelling), and"
-    " not perplexities, which are about different tokens."
+    "Vocabularies differ, so variants are compared by bits per byte, not by perplexity. Bits per byte count every byte,"
+    " also of unknown words."
 )
-UNLEARNED = {
-    UnlearnedKind.ONE_CLASS: "answered one class only",
-    UnlearnedKind.LARGEST_CLASS: "did not beat the largest class",
-    UnlearnedKind.WORD_FREQUENCIES: "did not beat a unigram model",
+UNLEARNED = {  # of some seeds; of all
+    UnlearnedKind.ONE_CLASS: ("always gave the same answer", "every seed always gave the same answer"),
+    UnlearnedKind.LARGEST_CLASS: ("did not beat the largest class", "no seed beat the largest class"),
+    UnlearnedKind.WORD_FREQUENCIES: ("did not beat a unigram model", "no seed beat a unigram model"),
 }
 # a variant against what needs no network, by verdict and by the sign of the gain: of one variant, of several
 VERBS = {
@@ -76,7 +73,7 @@ def change(metric: str, value: float, signed: bool = True) -> str:
     """A difference in the metric's unit; of perplexity in per cent."""
     if metric == "perplexity":
         share = 100 * math.expm1(min(700.0, value))
-        return f"{_number(share, signed, 1)}%"
+        return f"{_number(share, signed, 1 if abs(share) < 9.95 else 0)}%"
     if is_accuracy(metric) or metric in PERCENTAGES:
         number = _number(value, signed, 1)
         return f"{number} point{'' if number == '1' else 's'}"
@@ -109,33 +106,67 @@ def p_words(p: float) -> str:
     return f"p = {p:.4f}" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
-def difference_words(comparison: Comparison) -> str:
-    """`accuracy 0.9 to 3.0 points higher (95% interval, p = 0.004; 12 seeds, 750 items)`; with signs and the direction
-    where zero is inside the interval or the metric is the user's own."""
+def amount(comparison: Comparison) -> str:
+    """`accuracy 0.9 to 3.0 points higher`, `perplexity between 1.2% lower and 0.4% higher`"""
     metric, interval = comparison.metric, comparison.difference
     if interval.estimate is None:
         return ""
-    told, name, counts = [], metric.name, _counts(comparison)
-    unknown = metric.unit == name != "bits per byte"  # a name that fairtrial does not know is not its unit
-    low, high = interval.low, interval.high
+    name, low, high = metric.name, interval.low, interval.high
     if low is None or high is None:
-        amount = change(name, interval.estimate)
+        size = change(name, interval.estimate)
     elif low * high > 0:
         sizes = sorted((abs(100 * math.expm1(end)) if metric.in_percent else abs(end), end) for end in (low, high))
         first, last = (change(name, end).lstrip("+-") for _, end in sizes)
-        unit = "" if first == last else f"{first.split(' ')[0].rstrip('%')} to "
-        amount = f"{unit}{last} {'higher' if low > 0 else 'lower'}"
+        begin = "" if first == last else f"{first.split(' ')[0].rstrip('%')} to "
+        size = f"{begin}{last} {'higher' if low > 0 else 'lower'}"
     else:
-        amount = " to ".join((change(name, low).split(" ")[0], change(name, high)))
-    if unknown or low is None or high is None or low * high <= 0:
-        told.append("higher is better" if metric.higher_is_better else "lower is better")
+        below, above = (change(name, end).lstrip("+-") for end in (low, high))
+        size = f"between {below} lower and {above.split(' ')[0]} higher"
+    named = metric.is_accuracy or name in NAMED
+    if own_unit(comparison):  # a name that fairtrial does not know is not its unit
+        named, size = True, size.replace(f" {name}", "")
+    return f"{name} {size}" if named else size
+
+
+def own_unit(comparison: Comparison) -> bool:
+    return comparison.metric.unit == comparison.metric.name != "bits per byte"
+
+
+def direction(comparison: Comparison) -> str:
+    return "higher is better" if comparison.metric.higher_is_better else "lower is better"
+
+
+def difference_words(comparison: Comparison) -> str:
+    """`accuracy 0.9 to 3.0 points higher (95% interval, p = 0.004; 12 seeds, 750 items)`; with the direction where
+    zero is inside the interval or the metric is the user's own."""
+    interval = comparison.difference
+    if interval.estimate is None:
+        return ""
+    told, low, high = [], interval.low, interval.high
+    if own_unit(comparison) or low is None or high is None or low * high <= 0:
+        told.append(direction(comparison))
     if low is not None:
         among = f" after correction for {comparison.family} comparisons" if comparison.family > 1 else ""
         p = "" if comparison.p_adjusted is None else f", {p_words(comparison.p_adjusted)}{among}"
         told.append(f"95% interval{p}")
-    lead = f"{name} " if metric.is_accuracy or name in NAMED or unknown else ""
-    amount = amount.replace(f" {name}", "") if unknown else amount
-    return f"{lead}{amount} ({'; '.join([*told, counts])})"
+    return f"{amount(comparison)} ({'; '.join([*told, _counts(comparison)])})"
+
+
+def basis_sentence(comparisons: Sequence[Comparison]) -> str:
+    """What holds for all of these, said once; empty where they differ in it.
+
+    `Perplexity (lower is better), mean of 3 test sets; 95% intervals; p corrected for 4 comparisons; 5 seeds.`"""
+    told = [each for each in comparisons if each.difference.estimate is not None]
+    alike = {(each.metric, each.test_set, each.family, _counts(each)) for each in told}
+    if len(told) < 2 or len(alike) > 1 or any(each.difference.low is None for each in told):
+        return ""
+    first = told[0]
+    parts = [f"{first.metric.name} ({direction(first)})" + (f" on {first.test_set}" if first.test_set else "")]
+    parts.append("95% intervals")
+    if first.family > 1 and any(each.p_adjusted is not None for each in told):
+        parts.append(f"p corrected for {first.family} comparisons")
+    text = "; ".join([*parts, _counts(first)])
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _counts(comparison: Comparison) -> str:
@@ -158,9 +189,14 @@ def comparison_sentence(comparison: Comparison) -> str:
     return " ".join([answer(comparison), *limit_sentences([comparison])])
 
 
-def answer(comparison: Comparison) -> str:
-    """Who did better, by how much, how sure; or why that is not known. A leak audit that failed is told with it."""
-    line = _outcome(comparison)
+def answer(comparison: Comparison, brief: bool = False, everywhere: str = "") -> str:
+    """Who did better, by how much, how sure; or why that is not known. A leak audit that failed is told with it.
+
+    Args:
+        brief: leave out what `basis_sentence` says of all
+        everywhere: the test sets on each of which this holds by itself
+    """
+    line = _outcome(comparison, brief, everywhere)
     for name, failed in comparison.accepted_failures.items():
         line += (
             f" Caution: {name} FAILED its leak audit ({', '.join(failed) or 'see there'}); the failure was accepted."
@@ -168,12 +204,15 @@ def answer(comparison: Comparison) -> str:
     return line
 
 
-def _outcome(comparison: Comparison) -> str:
+def _outcome(comparison: Comparison, brief: bool, everywhere: str) -> str:
     one, other, numbers = comparison.variant, comparison.baseline, difference_words(comparison)
     if comparison.question == Question.CHECKPOINTS:
         one, other = f"this checkpoint of {one}", f"that of {other}"
-    where = f" on {comparison.test_set}" if comparison.test_set else ""
-    reasons = "; ".join(reason.text for reason in comparison.reasons)
+    where = f" on {comparison.test_set}" if comparison.test_set and not brief else ""
+    if brief and numbers:
+        p = comparison.p_adjusted
+        numbers, where = amount(comparison) + ("" if p is None else f" ({p_words(p)})"), everywhere
+    reasons = reasons_text(comparison)
     match comparison.verdict:
         case VerdictKind.BETTER | VerdictKind.WORSE:
             return f"{one} is {comparison.verdict} than {other}{where}: {numbers}."
@@ -183,13 +222,18 @@ def _outcome(comparison: Comparison) -> str:
         case VerdictKind.NOT_COMPARABLE:
             so_far = f" For reference: {numbers}." if numbers and not comparison.neither_learned else ""
             return f"{one} and {other} are not comparable{where}: {reasons}.{so_far}"
-    if comparison.too_few_seeds:
-        needed = 2 if comparison.runs and not comparison.runs[1] else FEWEST_SEEDS
-        reasons = f"too few {'runs' if comparison.runs else 'seeds'}, a verdict needs {needed}"
     return f"{one} versus {other} is undecided{where}: {f'{reasons}. So far: ' if reasons else ''}{numbers}."
 
 
-SEVERAL = 3  # comparisons of one verdict that are told together
+def reasons_text(comparison: Comparison) -> str:
+    if comparison.too_few_seeds and comparison.verdict == VerdictKind.UNDECIDED:
+        needed = 2 if comparison.runs and not comparison.runs[1] else FEWEST_SEEDS
+        return f"too few {'runs' if comparison.runs else 'seeds'}, a verdict needs {needed}"
+    return "; ".join(reason.text for reason in comparison.reasons)
+
+
+SEVERAL = 3  # comparisons of one verdict that are told together, where there are many
+MANY = 5  # answers that are each told with their numbers
 SPEEDUP_PROBLEMS = {
     SpeedupProblem.DIVERGED: "{run} diverged, so no loss is reached by every run",
     SpeedupProblem.TOO_SHORT: "{run} has a curve of one point",
@@ -259,29 +303,60 @@ def power_sentence(undecided: Sequence[Comparison]) -> str:
     return line
 
 
-def task_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
-    """Of one task: the answers, one for each variant, and what limits them, the most important first."""
+def study_sentences(tasks: Mapping[str, TaskVerdict]) -> tuple[Sentence, ...]:
+    """Of all tasks: the answers, then what limits them, the most important first."""
+    told = {title: task_sentences(verdict) for title, verdict in tasks.items()}
+    sentences = []
+    for title, (answers, basis, _) in told.items():
+        sentences += [Sentence(text, title) for text in answers]
+        sentences += [Sentence(basis, title, basis=True)] if basis else []
+    for kind in zip(*(limits for _, _, limits in told.values()), strict=True):
+        sentences += limits_of(dict(zip(told, kind, strict=True)))
+    return tuple(sentences)
+
+
+def limits_of(texts: Mapping[str, Sequence[str]]) -> list[Sentence]:
+    """Limits of each task; what holds for all tasks is said once."""
+    everywhere = [text for text in next(iter(texts.values()), ()) if all(text in own for own in texts.values())]
+    once = [Sentence(text, limit=True) for text in everywhere] if len(texts) > 1 else []
+    return once + [
+        Sentence(text, title, limit=True)
+        for title, own in texts.items()
+        for text in own
+        if not once or text not in everywhere
+    ]
+
+
+def task_sentences(verdict: TaskVerdict) -> tuple[list[str], str, list[list[str]]]:
+    """Of one task: the answers, one for each variant; what all of them rest on; and what limits them, by kind, the most
+    important first."""
     losses, wins = baseline_sentences(verdict)
     limits = [
-        *unlearned_sentences(verdict),
-        *losses,
-        *attention_sentences(verdict),
-        *audit_sentences(verdict),
-        *([VOCABULARIES_DIFFER] if verdict.vocabularies_differ else []),
-        *training_sentences(verdict),
-        *contamination_sentences(verdict),
-        *limit_sentences(verdict.comparisons),
-        *wins,
-        *failure_sentences(verdict.failures),
-        *([best_of_sentence(verdict.best_of, verdict.metric.name)] if verdict.best_of else []),
+        unlearned_sentences(verdict),
+        losses,
+        attention_sentences(verdict),
+        audit_sentences(verdict),
+        opposite_sentences(verdict),
+        [VOCABULARIES_DIFFER] if verdict.vocabularies_differ else [],
+        training_sentences(verdict),
+        contamination_sentences(verdict),
+        limit_sentences(verdict.comparisons),
+        wins,
+        failure_sentences(verdict.failures),
+        [best_of_sentence(verdict.best_of, verdict.metric.name)] if verdict.best_of else [],
+        [f"Exploratory: {each.sentence}" for each in verdict.speedups if each.ratio.estimate is not None],
     ]
-    speedups = [each.sentence for each in verdict.speedups if each.ratio.estimate is not None]
-    exploratory = [f"Exploratory: {' '.join(speedups)}"] if speedups else []
-    return [*verdict_sentences(verdict.comparisons), *exploratory], limits
+    basis = basis_sentence(verdict.comparisons)
+    clear = [each for each in verdict.comparisons if each.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)]
+    if basis and clear and all(_everywhere(verdict, each) for each in clear):
+        basis += " Clear differences hold on each test set."
+    return verdict_sentences(verdict, basis), basis, limits
 
 
-def verdict_sentences(comparisons: Sequence[Comparison]) -> list[str]:
-    """One for each variant; one for all that were judged before, or did not learn."""
+def verdict_sentences(verdict: TaskVerdict, basis: str = "") -> list[str]:
+    """One for each variant; one for all that were judged before, or did not learn. Where there are many variants, those
+    with the same verdict share one. `basis`: what is said of all."""
+    comparisons = verdict.comparisons
     before = [each for each in comparisons if each.judged_before]
     blank = [each for each in comparisons if each.neither_learned]
     lines = [_judged_before(before)] if before else []
@@ -292,28 +367,68 @@ def verdict_sentences(comparisons: Sequence[Comparison]) -> list[str]:
     alike: dict[tuple[object, ...], list[Comparison]] = {}
     for each in comparisons:
         if each not in before:
-            clear = each.verdict in (VerdictKind.BETTER, VerdictKind.WORSE) or each.accepted_failures
-            own = each.variant if clear else None
-            alike.setdefault((each.verdict, each.reasons, each.test_set, own), []).append(each)
+            alone = each.variant if len(comparisons) <= MANY or each.accepted_failures else None
+            alike.setdefault((each.verdict, each.reasons, each.test_set, alone), []).append(each)
     for group in sorted(alike.values(), key=lambda group: len(group) >= SEVERAL):  # single answers first
-        lines += [_outcomes(group)] if len(group) >= SEVERAL else [answer(each) for each in group]
+        if len(group) >= SEVERAL:
+            lines.append(_outcomes(group, bool(basis)))
+        else:
+            said = "each test set" in basis
+            lines += [answer(each, bool(basis), "" if said else _everywhere(verdict, each)) for each in group]
     return lines
 
 
-def _outcomes(group: Sequence[Comparison]) -> str:
-    """Several that nothing was found of, in one sentence; the table has their numbers."""
+def _alone(verdict: TaskVerdict, comparison: Comparison) -> list[Comparison]:
+    """The same claim on each of several test sets."""
+    return [
+        each
+        for each in verdict.exploratory
+        if (each.variant, each.metric) == (comparison.variant, comparison.metric)
+        and each.test_set in verdict.sets
+        and each.subset == verdict.sets[each.test_set].subset
+        and each.test_set != comparison.test_set
+    ]
+
+
+def _everywhere(verdict: TaskVerdict, comparison: Comparison) -> str:
+    """` on all 3 test sets`, if each of them shows it by itself."""
+    alone = _alone(verdict, comparison)
+    same = all(
+        each.p is not None and each.p < comparison.level and (each.gain or 0.0) * (comparison.gain or 0.0) > 0
+        for each in alone
+    )
+    clear = comparison.verdict in (VerdictKind.BETTER, VerdictKind.WORSE)
+    return f" on all {len(alone)} test sets" if clear and same and len(alone) > 1 else ""
+
+
+def opposite_sentences(verdict: TaskVerdict) -> list[str]:
+    """Test sets that show the opposite of a verdict."""
+    lines = []
+    for comparison in verdict.comparisons:
+        if comparison.verdict not in (VerdictKind.BETTER, VerdictKind.WORSE):
+            continue
+        against = [each for each in _alone(verdict, comparison) if each.q is not None and each.q < 0.05]
+        against = [each for each in against if (each.gain or 0.0) * (comparison.gain or 0.0) < 0]
+        if against:
+            sets, kind = (
+                listed([each.test_set for each in against]),
+                "worse" if comparison.verdict == "better" else "better",
+            )
+            lines.append(f"Test sets disagree: {comparison.variant} is {kind} on {sets} (exploratory).")
+    return lines
+
+
+def _outcomes(group: Sequence[Comparison], brief: bool) -> str:
+    """Several with the same verdict, in one sentence; the table has their numbers."""
     first, names = group[0], [each.variant for each in group]
     shown = listed(names if len(names) <= 2 * SEVERAL else [*names[:SEVERAL], f"{len(names) - SEVERAL} others"])
-    direction = "higher is better" if first.metric.higher_is_better else "lower is better"
-    where = (f" on {first.test_set}" if first.test_set else "") + f" ({first.metric.name}, {direction})"
-    reasons = "; ".join(reason.text for reason in first.reasons)
-    if first.too_few_seeds:
-        needed = 2 if first.runs and not first.runs[1] else FEWEST_SEEDS
-        reasons = f"too few {'runs' if first.runs else 'seeds'}, a verdict needs {needed}"
+    where = (f" on {first.test_set}" if first.test_set else "") + f" ({first.metric.name}, {direction(first)})"
+    where = "" if brief else where
     if first.verdict == VerdictKind.EQUIVALENT:
         margin = change(first.metric.name, first.margin, signed=False)
         return f"{shown} are equivalent to {first.baseline}{where}: no difference larger than {margin}."
-    kind = "not comparable with" if first.verdict == VerdictKind.NOT_COMPARABLE else "undecided versus"
+    kinds = {VerdictKind.NOT_COMPARABLE: "not comparable with", VerdictKind.UNDECIDED: "undecided versus"}
+    kind, reasons = kinds.get(first.verdict, f"{first.verdict} than"), reasons_text(first)
     return f"{shown} are {kind} {first.baseline}{where}{f': {reasons}' if reasons else ''}."
 
 
@@ -330,15 +445,25 @@ def _judged_before(comparisons: Sequence[Comparison]) -> str:
     return f"{head} So far, against {comparisons[0].baseline}: {'; '.join(told)}. What to do: {advice}"
 
 
+def on_sets(verdict: TaskVerdict, sets: Sequence[str], every: str = "all") -> str:
+    """`on obama and wbush`, `on all 3 test sets`"""
+    whole = len(sets) == len(verdict.sets) > 1
+    kind = f"{every} {len(sets)} test sets" if every == "all" else f"{every} test set"
+    return f"on {kind if whole else listed(sets)}"
+
+
 def unlearned_sentences(verdict: TaskVerdict) -> list[str]:
-    """Which seeds learned nothing: one sentence for each variant and way."""
+    """Which seeds learned nothing: one sentence for all variants of which the same holds."""
     places: defaultdict[tuple[str, UnlearnedKind, str], list[str]] = defaultdict(list)
     for each in verdict.unlearned:
-        who = "no seed learned" if len(each.seeds) == each.of else f"{len(each.seeds)} of {each.of} seeds did not learn"
-        places[each.variant, each.kind, who].append(each.test_set)
-    return [
-        f"{variant}: {who}; they {UNLEARNED[kind]} on {listed(sets)}." for (variant, kind, who), sets in places.items()
-    ]
+        some, all_of_them = UNLEARNED[each.kind]
+        text = f"{len(each.seeds)} of {each.of} seeds {some}" if len(each.seeds) < each.of else all_of_them
+        places[each.variant, each.kind, text].append(each.test_set)
+    variants: defaultdict[str, list[str]] = defaultdict(list)
+    for (variant, _, text), sets in places.items():
+        where = on_sets(verdict, sets, "any" if text.startswith("no seed") else "all")
+        variants[f"{text} {where}"].append(variant)
+    return [f"{listed(names)}: {text}." for text, names in variants.items()]
 
 
 def attention_sentences(verdict: TaskVerdict) -> list[str]:
@@ -346,8 +471,7 @@ def attention_sentences(verdict: TaskVerdict) -> list[str]:
     idle = verdict.attention_unused
     if not idle or len(idle) == len(verdict.scores):
         return []
-    whom = "it" if len(idle) == 1 else "them"
-    return [f"Attention is not used by {listed(idle)}: uniform weights and shuffled words cost {whom} nothing."]
+    return [f"{listed(idle)} did not use attention: with uniform weights, scores are as good."]
 
 
 def training_sentences(verdict: TaskVerdict) -> list[str]:
@@ -419,7 +543,8 @@ def failure_sentences(failures: Sequence[Failure]) -> list[str]:
 
 def best_of_sentence(best_of: BestOf, metric: str) -> str:
     lead = change(metric, best_of.expected_bias, signed=False)
-    return f"Selecting the best of {best_of.variants} variants on {best_of.test_set} overstates it by about {lead}."
+    how = f"{'by the' if best_of.test_set.startswith(('average', 'mean')) else 'on'} {best_of.test_set}"
+    return f"Selecting the best of {best_of.variants} variants {how} overstates it by about {lead}."
 
 
 def baseline_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
@@ -447,6 +572,6 @@ def baseline_sentences(verdict: TaskVerdict) -> tuple[list[str], list[str]]:
         verb = VERBS[kind, side][len(names) > 1]
         who = "All variants" if len(names) == len(verdict.scores) > 1 else listed(names)
         unsure = " (difference not significant)" * (kind == VerdictKind.UNDECIDED and side != 0)
-        line = f"{who} {verb} {strongest}, which needs no network, on {listed(sets)}{unsure}."
+        line = f"{who} {verb} {strongest} (no network) {on_sets(verdict, sets)}{unsure}."
         (wins if side > 0 else losses).append(line)
     return losses, wins

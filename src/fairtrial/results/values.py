@@ -559,6 +559,7 @@ class Sentence:
     text: str
     task: str | None = None  # None: it is about all
     limit: bool = False  # what limits an answer, not the answer itself
+    basis: bool = False  # what all answers rest on: metric, intervals, seeds and items
 
 
 @dataclass(frozen=True)

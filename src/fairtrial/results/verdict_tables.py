@@ -16,7 +16,7 @@ from fairtrial.formatting import (
     strides_note,
     with_interval,
 )
-from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
+from fairtrial.results.sentences import VOCABULARIES_DIFFER
 from fairtrial.results.values import (
     AuditLevel,
     Comparison,
@@ -32,6 +32,7 @@ from fairtrial.results.values import (
 )
 
 MOST_LIMITS = 3
+MOST_LINES, NARROW = 12, 76  # before the first table, in a terminal of 80 columns
 SUBSETS = ("all", "clean", "contaminated")
 VERDICTS = {kind: kind.value.replace("_", " ") for kind in VerdictKind}
 BESIDE = ("bits per byte", "perplexity without unknown words", "unknown words")
@@ -45,27 +46,43 @@ Makers = tuple[Callable[[TaskVerdict], Table | None], ...]
 
 
 def describe_verdict(verdict: Verdict, *, every: bool = False) -> Description:
-    """Sentences first, then the tables."""
+    """The first screen, then the tables."""
     makers = MAIN + FURTHER if every else MAIN
     charts = [comparison_chart(task.comparisons, f"difference from {task.baseline}") for task in verdict.tasks.values()]
     drawn = [chart for chart in charts if chart.rows]
-    return Description(shown_sentences(verdict, every), verdict_tables(verdict, makers), verdict.name, drawn)
+    return replace(first_screen(verdict, every), tables=verdict_tables(verdict, makers), charts=drawn)
 
 
-def shown_sentences(verdict: Verdict, every: bool) -> list[str]:
-    """Every answer, and of what limits them the most important."""
+def first_screen(verdict: Verdict, every: bool = False) -> Description:
+    """Every answer, what they rest on, and the most important limits; the others are notes."""
     pairs = list(zip(verdict.sentences, verdict.text, strict=True))
-    limits = [text for sentence, text in pairs if sentence.limit]
-    shown = limits if every else limits[:MOST_LIMITS]
-    more = f"{counted(len(limits) - len(shown), 'further note')}: --all, in Python to_text(every=True)."
-    return [*(text for each, text in pairs if not each.limit), *shown, *([more] if len(shown) < len(limits) else [])]
+    answers = [text for each, text in pairs if not each.limit and not each.basis]
+    basis = [text for each, text in pairs if each.basis]
+    limits = [text for each, text in pairs if each.limit]
+    shown, lines = limits[:0], 1 + sum(map(lines_of, (*answers, *basis)))
+    for text in limits[:MOST_LIMITS]:
+        lines += lines_of(text)
+        if lines <= MOST_LINES or not shown:
+            shown.append(text)
+    shown = limits if every else shown
+    return Description(
+        answers, (), verdict.name, basis=basis, limits=shown, notes=[text for text in limits if text not in shown]
+    )
 
 
-def comparison_chart(comparisons: Sequence[Comparison], title: str) -> IntervalChart:
-    """Every difference with its 95% interval; of a single one also that of each seed."""
+def lines_of(text: str) -> int:
+    """In a narrow terminal."""
+    return math.ceil(len(text) / NARROW)
+
+
+def comparison_chart(
+    comparisons: Sequence[Comparison], title: str, name: Callable[[str], str] = lambda variant: variant
+) -> IntervalChart:
+    """Every difference with its 95% interval; of a single one also that of each seed. `name`: of a variant."""
+    sets = {each.test_set for each in comparisons}
     rows = tuple(
         IntervalRow(
-            f"{each.variant}, {each.test_set}" if each.test_set else each.variant,
+            f"{name(each.variant)}, {each.test_set}" if len(sets) > 1 else name(each.variant),
             *(each.shown.estimate, each.shown.low, each.shown.high),
             tuple(map(each.metric.shown, each.by_seed)) if len(comparisons) == 1 else (),
             each.verdict.value,
@@ -75,7 +92,10 @@ def comparison_chart(comparisons: Sequence[Comparison], title: str) -> IntervalC
     metrics = dict.fromkeys(each.metric for each in comparisons)
     margin = next((metric.shown(comparisons[0].margin) or None for metric in metrics), None)
     unit = " or ".join(metric.difference_unit for metric in metrics)
-    return IntervalChart(f"{title}, 95% intervals", unit, rows, difference=True, margin=margin)
+    ways = {metric.higher_is_better for metric in metrics}
+    unit += f" ({'higher' if True in ways else 'lower'} is better)" if len(ways) == 1 else ""
+    where = f" on {sets.pop()}" if len(sets) == 1 and "" not in sets else ""
+    return IntervalChart(f"{title}{where}, 95% intervals", unit, rows, difference=True, margin=margin)
 
 
 def verdict_tables(verdict: Verdict, makers: Makers) -> list[Table]:
@@ -232,7 +252,7 @@ def _exploratory(task: TaskVerdict, comparisons: Sequence[Comparison], title: st
         unit = "%" if each.metric.in_percent else each.metric.unit
         rows.append((*cells[:2], Cell(f"{each.metric.name} ({unit})"), *cells[3:7]))
     columns = ("variant", "test set", "metric", "difference", "q", "seeds", "items")
-    note = "Not what the study asked: no verdict follows from these. q: false discovery rate over all of them."
+    note = "Exploratory: these do not decide the verdict. q: false discovery rate over all of them."
     return some(title, columns, rows, note, text_columns=3)
 
 
@@ -325,7 +345,7 @@ def versus_baselines(task: TaskVerdict) -> Table | None:
     unit = task.metric.difference_unit
     note = f"Difference in {unit}, 95% interval. Verdicts are Holm-corrected; intervals are not."
     columns = ("variant", "test set", "subset", *baselines)
-    return some("compared with what needs no transformer", columns, cells, note, text_columns=3)
+    return some("compared with models that need no transformer", columns, cells, note, text_columns=3)
 
 
 def data_audit(task: TaskVerdict) -> Table | None:
@@ -419,7 +439,7 @@ def reuse(task: TaskVerdict) -> Table | None:
     columns = ("variant", "test set", "scored while training", "times, all seeds", "best step picked on test")
     note = ""
     if any(cells[4].text != MISSING for cells in rows):
-        note = "A step picked on test flatters: the first number would be claimed, the second is unbiased"
+        note = "Choosing the step on the test set overstates the score: the first number is biased, the second is not"
         note += "." if task.metric.higher_is_better else "; perplexity while training is over non-overlapping windows."
     return some("use of the test sets", columns, rows, note, text_columns=3)
 
@@ -467,7 +487,7 @@ def learning_rates(task: TaskVerdict) -> Table | None:
             by_rate = dict(zip(choice.rates, scores, strict=True))
             rows.append(row(named(task, variant), title, *(plain_number(by_rate.get(rate), 1) for rate in rates)))
     columns = ("variant", "of the training", *(f"{rate:g}" for rate in rates))
-    note = "The two best after a quarter of the training are tried for all of it."
+    note = "The two best rates after a quarter of the training are trained in full."
     return some(f"validation by learning rate ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
 
 

@@ -366,13 +366,13 @@ def _too_little(contrast: Contrast) -> tuple[Reason, ...]:
         return (Reason(ReasonCode.TOO_FEW_SEEDS, f"a verdict needs {fewest} seeds"),)
     if test is None or (test.item is not None and test.effective < FEWEST_UNITS - 0.5):
         kind = "test items" if contrast.groups is None else "groups of test items"
-        counts = "" if test is None else f", and these {test.items:,} count as {test.effective:.1f}"
+        counts = "" if test is None else f"; these {test.items:,} count as {test.effective:.1f}"
         if test is not None and test.effective > test.items - 0.5:
             counts = f", and there are {test.items}"
         text = f"a verdict needs {FEWEST_UNITS} independent {kind}{counts}"
         return (Reason(ReasonCode.TOO_FEW_ITEMS, text),)
     if not test.varies:
-        text = "every seed and every item gives the same difference, so nothing is known of new ones"
+        text = "every seed and every item gives the same difference, so nothing is known about new ones"
         return (Reason(ReasonCode.NO_VARIATION, text),)
     return ()
 

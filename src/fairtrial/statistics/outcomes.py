@@ -277,7 +277,7 @@ def metric_named(name: str, higher: bool | None = None, *, ask: bool = True, poi
     if higher is None:
         higher = known.higher_is_better if known else direction_of(name)
     if higher is None and ask:
-        what = f"it is not known whether a higher or a lower {name or 'value'} is better"
+        what = f"unknown direction: is a higher or a lower {name or 'value'} better?"
         raise BadInput(what, "say --lower-is-better or --higher-is-better, in Python higher_is_better=False or True")
     if known:
         return replace(known, higher_is_better=higher is not False)

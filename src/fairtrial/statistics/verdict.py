@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from fairtrial.errors import BadInput
-from fairtrial.results.sentences import task_sentences
+from fairtrial.results.sentences import study_sentences
 from fairtrial.results.values import (
     AuditSummary,
     BestOf,
@@ -22,7 +22,6 @@ from fairtrial.results.values import (
     Reason,
     ReasonCode,
     Score,
-    Sentence,
     Speedup,
     TaskVerdict,
     Unlearned,
@@ -91,17 +90,12 @@ def judge_study(
     if earlier:
         decided = as_exploratory(decided, earlier)
     judged = {title: task_verdict(*both) for title, both in zip(tasks, zip(posed, decided, strict=True), strict=True)}
-    answers, limits = list[Sentence](), list[Sentence]()
-    for title, verdict in judged.items():
-        own, limiting = task_sentences(verdict)
-        answers += [Sentence(text, title) for text in own]
-        limits += [Sentence(text, title, limit=True) for text in limiting]
     following = None if look is None else next_look(look)
     return Verdict(
         name=name,
         baseline=next(iter(judged.values())).baseline,
         tasks=judged,
-        sentences=(*answers, *limits),
+        sentences=study_sentences(judged),
         until_clear=look is not None,
         open_ended=open_ended,
         look=None

@@ -147,9 +147,7 @@ def check_same_items(recipes: Mapping[str, Recipe]) -> None:
             one, other = (getattr(getattr(found, table), each) for found in (first, recipe))
             if one != other:
                 what = f"variants {first_name!r} and {name!r} differ in {table}.{each} ({one!r} and {other!r})"
-                raise BadInput(
-                    what, "variants of one study share it, or they are not comparable; set it for all, under [set]"
-                )
+                raise BadInput(what, "all variants must share it to be comparable; set it for all, under [set]")
 
 
 def check_seed_count(seeds: int) -> None:

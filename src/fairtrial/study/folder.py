@@ -98,7 +98,7 @@ class StudyFolder:
         for name, path in paths.items():
             if path.is_file() and path.read_text(encoding="utf-8") != sources[name]:
                 hint = f"keep {self.path} as it is and write the new study elsewhere with --out"
-                raise BadInput(f"{name.removesuffix('.py')!r} has changed since {self.path} was begun", hint)
+                raise BadInput(f"{name.removesuffix('.py')!r} has changed since {self.path} was started", hint)
             with disk_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, sources[name])

@@ -328,7 +328,7 @@ def run_jobs(
                 stopped.append(result.job)
                 continue
             if result.ending is Ending.DISK:
-                raise DiskTrouble(result.error, "mend the disk, then continue the study with the same command")
+                raise DiskTrouble(result.error, "fix the disk, then continue the study with the same command")
             accept(result)
             if result.value is None:
                 on_event(JobFailed(result.job.key, result.job.kind, result.error))
@@ -392,7 +392,7 @@ def in_steps(plan: Plan) -> Plan:
     for task, names in timed(plan.recipes).items():
         for name in names:
             if (measured := plan.calibration[task].get(name)) is None:
-                what = f"the speed of {name!r} ({task}) could not be measured, so its time is no number of steps"
+                what = f"the speed of {name!r} ({task}) could not be measured, so its duration gives no steps"
                 raise BadInput(what, "give training.duration in steps to see why, or leave the variant out")
             own = TimedSteps(measured.steps, calibration_mark(base, task, name))
             steps.setdefault(task, {})[name] = own

@@ -15,8 +15,9 @@ from fairtrial.errors import BadInput, Interrupted
 from fairtrial.events import JobsListed, StudyJudged, StudyNotice, StudyPlanned, TrialsStarted
 from fairtrial.progress import status
 from fairtrial.recipe import PROBES
+from fairtrial.results.sentences import limits_of
 from fairtrial.results.study import write_verdict
-from fairtrial.results.values import AuditLevel, Rule, Sentence, TaskVerdict, Verdict
+from fairtrial.results.values import AuditLevel, Rule, TaskVerdict, Verdict
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.outcomes import TaskOutcomes
 from fairtrial.statistics.power import expected_smallest
@@ -201,13 +202,16 @@ def judge(plan: Plan, rule: Rule, search: StoredSearch | None = None) -> tuple[V
     now = look_of(plan, tasks, rule)
     verdict = judge_outcomes(plan, tasks, now)
     judged = any(each.p_adjusted is not None or each.q is not None for each in verdict.comparisons)
-    further = [
-        Sentence(text, name) for name, task in verdict.tasks.items() for text in tuning_sentences(plan, name, task)
-    ]
-    further += training_sentences(plan)
-    further += [Sentence(text, name) for name, task in verdict.tasks.items() for text in data_sentences(task)]
-    further += own_weights_sentences(plan)
-    return replace(verdict, sentences=(*verdict.sentences, *further)), now if judged else None
+    sentences, task_of = list(verdict.sentences), verdict.tasks.items()
+    at = next((at for at, each in enumerate(sentences) if each.limit), len(sentences))
+    sentences[at:at] = limits_of({name: data_sentences(task) for name, task in task_of})
+    for texts in (
+        {name: tuning_sentences(plan, name, task) for name, task in task_of},
+        {name: training_sentences(plan, name) for name, _ in task_of},
+        {name: own_weights_sentences(plan, name) for name, _ in task_of},
+    ):
+        sentences += limits_of(texts)
+    return replace(verdict, sentences=tuple(sentences)), now if judged else None
 
 
 def look_of(plan: Plan, tasks: Mapping[str, TaskOutcomes], rule: Rule) -> PastLook:
@@ -276,19 +280,16 @@ def judge_again(plan: Plan, rule: Rule, *, rebuild: bool = False) -> Verdict:
     return judge(plan, rule, search_again(plan) if plan.study.search else None)[0]
 
 
-def own_weights_sentences(plan: Plan) -> list[Sentence]:
+def own_weights_sentences(plan: Plan, task: str) -> list[str]:
     """Networks of the user's own start from weights of their own, which a pair of trials does not share."""
-    sentences = []
-    for task, recipes in plan.recipes.items():
-        own = {name: recipe.model.name for name, recipe in recipes.items() if recipe.external}
-        if own:
-            text = (
-                f"{', '.join(own)}: the network is the user's own ({', '.join(dict.fromkeys(own.values()))})."
-                " Splits, batches and schedule are shared with the baseline, first weights are not: seeds are not"
-                " paired, and a difference needs more of them."
-            )
-            sentences.append(Sentence(text, task))
-    return sentences
+    own = {name: recipe.model.name for name, recipe in plan.recipes[task].items() if recipe.external}
+    if not own:
+        return []
+    return [
+        f"{', '.join(own)}: the network is your own ({', '.join(dict.fromkeys(own.values()))}). It shares splits,"
+        " batches and schedule with the baseline, but not initial weights. Seeds are therefore not paired, and"
+        " detecting a difference takes more of them."
+    ]
 
 
 def position_sentences(plan: Plan) -> list[str]:
@@ -310,22 +311,19 @@ def position_sentences(plan: Plan) -> list[str]:
     return sentences
 
 
-def training_sentences(plan: Plan) -> list[Sentence]:
+def training_sentences(plan: Plan, task: str) -> list[str]:
     """Steps and epochs of each variant, where variants differ in batches or duration."""
-    sentences = []
-    for task, measured in plan.calibration.items():
-        told = {}
-        for name, own in measured.items():
-            rows, epochs = plan.recipes[task][name].training.batch, own.steps / own.steps_per_epoch
-            told[name] = f"{own.steps:,} steps of {rows} rows ({epochs:.1f} epochs)"
-        text = ", ".join(f"{name} {each}" for name, each in told.items())
-        if times := plan.steps.get(task):
-            asked = recipes_of(plan.study, {})[task]
-            each = " or ".join(dict.fromkeys(str(asked[name].training.duration) for name in times))
-            text += f". For {each} of training; these steps were measured once, when the study was planned"
-        if (differs := len(set(told.values())) > 1) or times:
-            sentences.append(Sentence(f"Training{' differs' * differs}: {text}.", task))
-    return sentences
+    told = {}
+    for name, own in plan.calibration.get(task, {}).items():
+        rows, epochs = plan.recipes[task][name].training.batch, own.steps / own.steps_per_epoch
+        told[name] = f"{own.steps:,} steps of {rows} rows ({epochs:.1f} epochs)"
+    text = ", ".join(f"{name} {each}" for name, each in told.items())
+    if times := plan.steps.get(task):
+        asked = recipes_of(plan.study, {})[task]
+        each = " or ".join(dict.fromkeys(str(asked[name].training.duration) for name in times))
+        text += f". For {each} of training; these steps were measured once, when the study was planned"
+    differs = len(set(told.values())) > 1
+    return [f"Training{' differs' * differs}: {text}."] if differs or times else []
 
 
 def data_sentences(verdict: TaskVerdict) -> list[str]:
@@ -337,8 +335,8 @@ def data_sentences(verdict: TaskVerdict) -> list[str]:
     if not red:
         return []
     return [
-        f"The audit of the data is red ({', '.join(red)}). It is the same for all variants, so differences stand; the"
-        " scores themselves are not what new text would get."
+        f"The data audit failed ({', '.join(red)}). All variants share this, so differences stand, but"
+        " scores on new text will differ."
     ]
 
 
@@ -382,7 +380,10 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> Pla
             )
             for task, (count, in_group) in units.items()
         },
-        training=(*position_sentences(plan), *(f"[{each.task}] {each.text}" for each in training_sentences(plan))),
+        training=(
+            *position_sentences(plan),
+            *(f"[{task}] {text}" for task in plan.recipes for text in training_sentences(plan, task)),
+        ),
         search_tries=0 if study.search is None else len(FACTORS) if study.search.tune else len(tries_of(study.search)),
         until_clear=options.rule == Rule.UNTIL_CLEAR,
         open_ended=open_ended,

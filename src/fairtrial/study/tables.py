@@ -187,7 +187,7 @@ def variant_tables(variants: Sequence[object] | Mapping[str, object]) -> dict[st
     for value in variants:
         name, table = variant_of(value)
         if name in tables:
-            hint = "a second copy with its own seeds is written in a study file (seeds_from)"
+            hint = "to add a copy with other seeds, use a study file (seeds_from)"
             raise BadInput(f"the variant {name!r} is given twice", hint)
         tables[name] = table
     return tables
@@ -324,7 +324,7 @@ def variant_from(name: str, table: Table) -> Variant:
     plugins = [located(each) for each in as_list(table.get("with", []))]
     given, model = table.get("model"), None
     if given is not None and parts:
-        raise BadInput(f"variant {name!r}: a model has no parts of ours", "leave one of them out")
+        raise BadInput(f"variant {name!r}: a model of your own takes no built-in parts", "leave one of them out")
     if isinstance(given, PartChoice):  # it was written in a notebook, and has no file yet
         model = given
     elif given is not None:

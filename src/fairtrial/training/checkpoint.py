@@ -191,7 +191,7 @@ def check_resumes(network: Any, training: Training) -> None:
         put_optimizer(second, load(save(tensors)))
         move(AFTER, first, second)
         same = all(map(torch.equal, weights_in(first), weights_in(second))) and options_of(first) == options_of(second)
-        problem = "" if same else "it does not go on with the same bits"
+        problem = "" if same else "it does not continue with the same bits"
     except BadInput:
         raise
     except Exception as error:  # of a user's code, or what safetensors cannot store

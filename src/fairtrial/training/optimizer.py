@@ -79,7 +79,7 @@ def group_parameters(network: nn.Module, training: Training) -> Groups:
     """Parameters that share a weight decay: a group is one fused call. `scale` is its share of the schedule's rate."""
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     if not trained:
-        raise BadInput("the network has no weights that are trained")
+        raise BadInput("the network has no trainable weights")
     tables = {module.weight for module in network.modules() if isinstance(module, nn.Embedding)}
     inner = set(block_matrices(network)) if training.optimizer == "muon" else set()
     groups: dict[tuple[float, bool], list[nn.Parameter]] = {}

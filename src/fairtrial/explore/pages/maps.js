@@ -31,7 +31,7 @@ function largeMap(maps, layer, head, value, say, label) {
   const canvas = el("canvas");
   heat(canvas, size, size, (query, key) => value(layer, head, query, key));
   const drawn = svg("svg", { viewBox: `0 0 ${margin + side + 4} ${margin + side + 4}`, class: "chart", "aria-label": `${label}: attention map, arrow keys move` });
-  drawn.style.maxWidth = `min(${margin + side + 4}px, max(45vh, ${margin + 9 * size}px))`; // above the fold, unless the text is long
+  drawn.style.maxWidth = `min(${margin + side + 4}px, max(40vh, ${margin + 9 * size}px))`; // above the fold, unless the text is long
   const ink = colour("ink");
   drawn.append(svg("rect", { x: margin, y: margin, width: side, height: side, fill: "none", stroke: colour("line") }),
     svg("image", { href: canvas.toDataURL(), x: margin, y: margin, width: side, height: side, preserveAspectRatio: "none", style: null, "image-rendering": "pixelated" }));
@@ -51,7 +51,7 @@ export function attention(maps, { chosen, onChoose }) {
   layer = Math.min(layer, maps.layers - 1);
   head = Math.min(head, maps.heads - 1);
   const readout = el("p", { role: "status", class: "small" }, "Point at a cell, or at a word.");
-  const large = el("figure");
+  const large = el("figure", { class: "large" });
   const grid = el("div", { class: "maps" });
   if (maps.heads <= 4) grid.style.gridTemplateColumns = `repeat(${maps.heads}, minmax(0, 6rem))`; // a row for each layer
   const strip = el("div", { class: "strip", role: "group", "aria-label": "Words: whom each reads, who reads it" });
@@ -88,7 +88,7 @@ export function attention(maps, { chosen, onChoose }) {
     const name = `layer ${layer}, head ${head}`;
     const picture = largeMap(maps, layer, head, maps.weight, tell, name);
     const caption = `${name[0].toUpperCase()}${name.slice(1)}: ${maps.captions[layer][head]}. Queries go down, keys across; grey is hidden. The shade is the square root of the weight.`;
-    large.replaceChildren(picture, el("figcaption", {}, caption));
+    large.replaceChildren(picture, el("figcaption", {}, caption, readout));
     for (const button of grid.querySelectorAll("button.map")) button.setAttribute("aria-pressed", String(button.dataset.head === `${layer}.${head}`));
     for (const button of strip.children) {
       button.style.backgroundColor = button.style.borderBottom = "";
@@ -109,7 +109,7 @@ export function attention(maps, { chosen, onChoose }) {
   small();
   draw();
   return {
-    node: el("div", {}, strip, readout, el("div", { class: "beside" }, grid, large)),
+    node: el("div", {}, strip, el("div", { class: "beside" }, grid, large)),
     picture: () => large.querySelector("svg"),
     rows() {
       const found = [];
