@@ -110,7 +110,8 @@ class Repeated:
         changed += [] if trial.environment.cpu else ["its processor is not known"]
         changed += ["its device did not promise the same bits"] if self.result.not_deterministic else []
         self.other = "; ".join(changed)  # what may have changed the bits; empty: nothing
-        self.free = FREE if trial.environment.fairtrial == __version__ else FREE | SENTENCES
+        self.version = trial.environment.fairtrial
+        self.free = FREE if self.version == __version__ else FREE | SENTENCES
         if options.data is not None:
             recipe = replace(recipe, data=replace(recipe.data, source=options.data))
         prepared = prepare(recipe, trial.seed)
@@ -122,7 +123,7 @@ class Repeated:
     def claims(self) -> Iterator[Claim]:
         data = self.check_data()
         yield data
-        if data.state != PROVEN:
+        if data.state in (FALSE, OPEN):
             return
         loop = self.loop(self.prepared)
         yield self.check_training(loop)
@@ -146,8 +147,11 @@ class Repeated:
             return Claim("data", OPEN, f"the data here are not those of the record ({', '.join(names[:3])})")
         if prepared.tokenizer.to_json() != (self.record.folder / "tokenizer.json").read_text(encoding="utf-8"):
             return self.differs("data", "another tokenizer follows from these data and this seed")
-        if wrong := difference(trial_info(prepared, 1, trial.plugins, trial.asked), trial, free=self.free):
+        own = trial_info(prepared, 1, trial.plugins, trial.asked)
+        if wrong := difference(own, trial, free=self.free):
             return self.differs("data", f"trial.json: {wrong}")
+        if difference(own, trial):
+            return Claim("data", CONSISTENT, f"the same files; its notes are of version {self.version}, not compared")
         return Claim("data", PROVEN, "the same files by sha256; tokenizer, labels and notes follow from them")
 
     def loop(self, prepared: Prepared) -> Loop:
@@ -267,6 +271,8 @@ class Repeated:
             return self.differs("scores", f"baseline.json: {wrong}")
         if unequal:
             return Claim("scores", CONSISTENT, f"re-scored within rounding ({self.other})")
+        if difference(own, self.result):
+            return Claim("scores", CONSISTENT, f"re-scored; its notes are of version {self.version}, not compared")
         return Claim("scores", PROVEN, f"re-scored: the stored weights give every outcome of {', '.join(scores)}")
 
 

@@ -126,7 +126,7 @@ class Checked:
         states = {claim.name: claim.state for claim in self.claims}
         if ClaimState.FALSE in states.values():
             return ClaimState.FALSE
-        needed = ("verdict", "trials") if "verdict" in states else ("training", "weights", "scores")
+        needed = ("verdict", "trials") if "verdict" in states else ("data", "training", "weights", "scores")
         if all(states.get(name) == ClaimState.PROVEN for name in needed):
             return ClaimState.PROVEN
         known = ClaimState.OPEN not in states.values() and ("scores" in states or "verdict" in states)
