@@ -212,7 +212,8 @@ class Repeated:
             told = there.get((step, name))
             if told is not None and not abs(told - value) <= AMPLIFIED * moved * size:
                 return self.differs("training", f"{name} at step {step} is {told:.6g} there, {value:.6g} here")
-        if len(here.keys() & there.keys()) < len(here) / 2:
+        end = max((step for step, _ in here), default=0)
+        if here.keys() != {(step, name) for step, name in there if step <= end}:
             return self.differs("training", "the record's log is of another training")
         return Claim("training", CONSISTENT, f"re-trained within rounding, not bit by bit ({self.other})")
 
@@ -374,6 +375,9 @@ def check_verdict(folder: Path, told: Verdict, options: Options) -> Claim:
     for path in (Path(name) for variant in plan.study.variants for name in variant.plugins):
         if not path.is_file() or sha256_of(path) not in loaded_digests():  # it runs only where it is named
             return Claim("verdict", OPEN, f"it needs code from {path}: name that file with --with")
+    measured = {"calibration", "steps", "looks", "summary"}  # and earlier looks, which nothing else remembers
+    if wrong := difference(plan.stored(), plan.home.read_plan(), free=measured):
+        return Claim("verdict", FALSE, f"plan.json: {wrong}")
     trials = {task: [one for own in plan.finished(task).values() for one in own.values()] for task in plan.recipes}
     if any(one.trial.data != plan.eval_sets[task].files for task, own in trials.items() for one in own):
         return Claim("verdict", OPEN, "the data here are not those of the study")

@@ -6,6 +6,7 @@ be (M14). And what a network brings of its own (O)."""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -324,7 +325,7 @@ def residual_identity(subject: Subject) -> Measured | str | None:
         return "Its blocks are its own."
     if subject.network.body.shape.norm_place == "post":
         return None
-    network = subject.another()
+    network: Any = copy.deepcopy(subject.network)
     passed: list[Tensor] = []
     blocks = network.body.blocks
     last = [block.attention.out for block in blocks]

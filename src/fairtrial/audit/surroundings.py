@@ -155,41 +155,48 @@ def own_tables(subject: Subject) -> Measured | None:
 
 
 def held(network: nn.Module) -> Iterator[tuple[str, object]]:
-    """Plain attributes of the user's modules and classes, and what their functions see: globals, closures, defaults."""
-    usual, kinds, functions = vars(nn.Module()).keys(), dict[type, None](), dict[FunctionType, None]()
+    """Plain attributes of the user's modules and classes, and what their functions use: globals, closures, defaults."""
+    usual, found = vars(nn.Module()).keys(), dict[Any, None]()
     for name, module in network.named_modules():
-        if of_library(module) or is_installed(str(getattr(sys.modules.get(type(module).__module__), "__file__", ""))):
-            continue
-        kinds |= dict.fromkeys(kind for kind in type(module).__mro__ if not is_of_library(kind))
-        for key, value in vars(module).items():
-            if isinstance(value, FunctionType):
-                functions[value] = None
-            elif key not in usual:
-                yield f"{name}.{key}".lstrip(".").removeprefix("model."), value
-    for kind in kinds:
-        for key, value in vars(kind).items():
-            if isinstance(function := getattr(value, "__func__", value), FunctionType):
-                functions[function] = None
+        if not is_installed(str(getattr(sys.modules.get(type(module).__module__), "__file__", ""))):
+            found |= dict.fromkeys(kind for kind in type(module).__mro__ if not is_of_library(kind))
+            for key, value in vars(module).items() if not of_library(module) else ():
+                if isinstance(value, FunctionType):
+                    found[value] = None
+                elif key not in usual:
+                    yield f"{name}.{key}".lstrip(".").removeprefix("model."), value
+    waiting = list(found)
+    while waiting:
+        used = waiting.pop()
+        for key, value in vars(used).items() if isinstance(used, type) else used_by(used):
+            function = getattr(value, "__func__", value)
+            if isinstance(function, FunctionType | type):
+                if function not in found and is_users(function):
+                    found[function] = None
+                    waiting.append(function)
             elif is_data(key, value):
-                yield f"{kind.__name__}.{key}", value
-    spaces = {id(function.__globals__): function.__globals__ for function in functions if is_users(function)}
-    for space in spaces.values():
-        for key, value in space.items():
-            if isinstance(value, FunctionType) and is_users(value):
-                functions[value] = None
-            elif is_data(key, value):
-                yield key, value
-    for function in filter(is_users, functions):
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        for key, value in (*((key, contents(cell)) for key, cell in cells), *vars(function).items()):
-            if is_data(key, value):
-                yield f"{function.__name__}.{key}", value
-        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        yield f"defaults of {function.__name__}", [value for value in defaults if is_data("", value)]
+                yield f"{used.__name__}.{key}" if isinstance(used, type) else key, value
 
 
-def is_users(function: FunctionType) -> bool:
-    path = function.__code__.co_filename
+def used_by(function: FunctionType) -> Iterator[tuple[str, object]]:
+    """Globals, closures and defaults of a function, by name."""
+    codes, names = [function.__code__], dict[str, None]()
+    while codes:
+        code = codes.pop()
+        names |= dict.fromkeys(code.co_names)
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    yield from ((name, function.__globals__[name]) for name in names if name in function.__globals__)
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    yield from ((f"{function.__name__}.{name}", contents(cell)) for name, cell in cells)
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    yield from ((f"default of {function.__name__}", value) for value in defaults)
+
+
+def is_users(used: FunctionType | type) -> bool:
+    if isinstance(used, type):
+        path = str(getattr(sys.modules.get(used.__module__), "__file__", ""))
+        return not is_of_library(used) and not is_installed(path)
+    path = used.__code__.co_filename
     return not is_installed(path) and not is_library_file(Path(path))
 
 
