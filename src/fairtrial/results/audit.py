@@ -138,8 +138,9 @@ class Checked:
         decisive = [claim for claim in self.claims if claim.state == self.state]
         if self.state in (ClaimState.FALSE, ClaimState.OPEN):
             return f"{decisive[0].name}: {decisive[0].detail}" if decisive else "it could not be checked"
-        shown = [claim.detail for claim in self.claims if claim.name in ("training", "scores", "verdict", "trials")]
-        return "; ".join(shown)
+        told = ("training", "scores", "verdict", "trials")
+        weak = {("data", ClaimState.CONSISTENT)}  # otherwise it goes without saying
+        return "; ".join(each.detail for each in self.claims if each.name in told or (each.name, each.state) in weak)
 
     def to_json(self) -> dict[str, object]:
         claims = [{"claim": each.name, "state": each.state, "detail": each.detail} for each in self.claims]
