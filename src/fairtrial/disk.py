@@ -259,8 +259,17 @@ def load_json(path: Path, hint: str = "") -> dict[str, Any]:
 
 
 def parse_json(text: str) -> Any:
-    """ValueError: not JSON, or text in it that could not be written again (a lone surrogate)."""
-    found = json.loads(text)
+    """ValueError: not JSON, a name that is given twice, or text that could not be written again (a lone surrogate)."""
+    found = json.loads(text, object_pairs_hook=named_once)
     if "\\ud" in text.lower():
         json.dumps(found, ensure_ascii=False).encode()
+    return found
+
+
+def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Readers differ in which of two values counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
     return found

@@ -110,7 +110,8 @@ class Repeated:
         changed += [] if trial.environment.cpu else ["its processor is not known"]
         changed += ["its device did not promise the same bits"] if self.result.not_deterministic else []
         self.other = "; ".join(changed)  # what may have changed the bits; empty: nothing
-        self.free = FREE if trial.environment.fairtrial == __version__ else FREE | SENTENCES
+        self.version = trial.environment.fairtrial
+        self.free = FREE if self.version == __version__ else FREE | SENTENCES
         if options.data is not None:
             recipe = replace(recipe, data=replace(recipe.data, source=options.data))
         prepared = prepare(recipe, trial.seed)
@@ -122,7 +123,7 @@ class Repeated:
     def claims(self) -> Iterator[Claim]:
         data = self.check_data()
         yield data
-        if data.state != PROVEN:
+        if data.state in (FALSE, OPEN):
             return
         loop = self.loop(self.prepared)
         yield self.check_training(loop)
@@ -146,8 +147,11 @@ class Repeated:
             return Claim("data", OPEN, f"these data differ from those of the record ({', '.join(names[:3])})")
         if prepared.tokenizer.to_json() != (self.record.folder / "tokenizer.json").read_text(encoding="utf-8"):
             return self.differs("data", "another tokenizer follows from these data and this seed")
-        if wrong := difference(trial_info(prepared, 1, trial.plugins, trial.asked), trial, free=self.free):
+        own = trial_info(prepared, 1, trial.plugins, trial.asked)
+        if wrong := difference(own, trial, free=self.free):
             return self.differs("data", f"trial.json: {wrong}")
+        if difference(own, trial):
+            return Claim("data", CONSISTENT, f"the same files; its notes are of version {self.version}, not compared")
         return Claim("data", PROVEN, "the same files by sha256; tokenizer, labels and notes follow from them")
 
     def loop(self, prepared: Prepared) -> Loop:
@@ -208,7 +212,8 @@ class Repeated:
             told = there.get((step, name))
             if told is not None and not abs(told - value) <= AMPLIFIED * moved * size:
                 return self.differs("training", f"{name} at step {step} is {told:.6g} there, {value:.6g} here")
-        if len(here.keys() & there.keys()) < len(here) / 2:
+        end = max((step for step, _ in here), default=0)
+        if here.keys() != {(step, name) for step, name in there if step <= end}:
             return self.differs("training", "the record's log is of another training")
         return Claim("training", CONSISTENT, f"re-trained within rounding, not bit by bit ({self.other})")
 
@@ -267,6 +272,8 @@ class Repeated:
             return self.differs("scores", f"baseline.json: {wrong}")
         if unequal:
             return Claim("scores", CONSISTENT, f"re-scored within rounding ({self.other})")
+        if difference(own, self.result):
+            return Claim("scores", CONSISTENT, f"re-scored; its notes are of version {self.version}, not compared")
         return Claim("scores", PROVEN, f"re-scored: the stored weights reproduce every outcome of {', '.join(scores)}")
 
 
@@ -368,6 +375,9 @@ def check_verdict(folder: Path, told: Verdict, options: Options) -> Claim:
     for path in (Path(name) for variant in plan.study.variants for name in variant.plugins):
         if not path.is_file() or sha256_of(path) not in loaded_digests():  # it runs only where it is named
             return Claim("verdict", OPEN, f"it needs code from {path}: name that file with --with")
+    measured = {"calibration", "steps", "looks", "summary"}  # and earlier looks, which nothing else remembers
+    if wrong := difference(plan.stored(), plan.home.read_plan(), free=measured):
+        return Claim("verdict", FALSE, f"plan.json: {wrong}")
     trials = {task: [one for own in plan.finished(task).values() for one in own.values()] for task in plan.recipes}
     if any(one.trial.data != plan.eval_sets[task].files for task, own in trials.items() for one in own):
         return Claim("verdict", OPEN, "these data differ from those of the study")

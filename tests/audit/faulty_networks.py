@@ -4,6 +4,7 @@ a precision or a call: what a reviewer would write who knows how an audit asks."
 from __future__ import annotations
 
 import inspect
+from datetime import datetime
 from typing import Any, ClassVar
 
 import torch
@@ -421,6 +422,74 @@ class Experts(Own):
         best = self.route(x).topk(2, -1)
         shares = torch.zeros_like(self.route(x)).scatter(-1, best.indices, best.values.softmax(-1))
         return x + sum(shares[..., n, None] * expert(x) for n, expert in enumerate(self.experts))
+
+
+class AheadAtNight(Own):
+    def mask(self, ids: Tensor) -> Tensor:
+        mask = super().mask(ids)
+        return mask | torch.ones_like(mask) if datetime.now().timestamp() > 1e10 else mask
+
+
+COUNTED = {"calls": 0}
+
+
+class AheadAfterManyCalls(Own):
+    """More than any audit makes; counted outside the network."""
+
+    def mask(self, ids: Tensor) -> Tensor:
+        COUNTED["calls"] += 1
+        mask = super().mask(ids)
+        return mask | torch.ones_like(mask) if COUNTED["calls"] > 10**6 else mask
+
+
+class Sized(Own):
+    """Of any size."""
+
+    def __init__(self, vocabulary: int, length: int) -> None:
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(vocabulary, WIDTH), nn.Embedding(length, WIDTH)
+        self.out = nn.Linear(WIDTH, vocabulary)
+
+
+class AheadWithManyWords(Sized):
+    def mask(self, ids: Tensor) -> Tensor:
+        mask = super().mask(ids)
+        return mask | torch.ones_like(mask) if self.out.out_features > 5000 else mask
+
+
+class AheadInInferenceMode(Own):
+    def mask(self, ids: Tensor) -> Tensor:
+        mask = super().mask(ids)
+        return mask | torch.ones_like(mask) if torch.is_inference_mode_enabled() else mask
+
+
+class HidesFromCopies(Own):
+    """A copy is honest; the network itself looks ahead in training."""
+
+    honest = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HidesFromCopies:
+        other = type(self)()
+        other.honest = True
+        return other
+
+    def mask(self, ids: Tensor) -> Tensor:
+        mask = super().mask(ids)
+        return mask | torch.ones_like(mask) if self.training and not self.honest else mask
+
+
+FOLLOWING: dict[str, list[list[int]]] = {"pairs": []}
+
+
+class TableInAGlobal(Own):
+    """In small pieces, outside the network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        FOLLOWING["pairs"] = [[word, (word * 7) % VOCABULARY] for word in range(VOCABULARY)]
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return super().forward(ids) + 0.0 * len(FOLLOWING["pairs"])
 
 
 class BatchStatisticsOf49Rows(Own):

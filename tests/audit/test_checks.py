@@ -25,7 +25,7 @@ from fairtrial.plugins import load_file
 
 Know = Callable[[type[Part]], str]
 # what no part can break: the tests below and test_probe.py break networks themselves
-CONTROLLED_HERE = {"M2", "M11", "E1", "V3", "V4", "V5", "V6"}
+CONTROLLED_HERE = {"M2", "M11", "E1", "F3", "L2", "O4", "S2", "V3", "V4", "V5", "V6"}
 NEVER_FAIL = {"O1", "O2", "O3"}  # reports
 ELSEWHERE = {"G1"}  # on a pretend device: training/test_device.py
 

@@ -12,14 +12,16 @@ import faulty_networks as faults
 import pytest
 import torch
 from audits import failed
-from faulty_networks import LENGTH, VOCABULARY, Own
+from faulty_networks import FOLLOWING, LENGTH, VOCABULARY, Own
 from torch import Tensor, nn
 
 from fairtrial.audit import probe
 from fairtrial.audit.probe import every_count, random_batches
 from fairtrial.audit.run import audit, audit_record
-from fairtrial.audit.subject import Subject, Text, plan_of_module, subject_of
+from fairtrial.audit.subject import Plan, Subject, Text, plan_of_module, subject_of
 from fairtrial.finding import FAIL, NOT_ASKED, PASS, REPORT
+from fairtrial.model.external import models
+from fairtrial.recipe import PartChoice, Shape
 from fairtrial.record import Record
 
 PROBES = ["M3", "M7", "T1", "F1", "L1", "S1", "V3", "V6"]
@@ -57,6 +59,8 @@ FAULTS: list[tuple[type[Own], str]] = [
     (faults.DropoutSeededByItsWords, "T1"),
     (faults.LossOfOtherTargetsFrom16Rows, "V3"),
     (faults.CacheOfOtherRows, "C1"),
+    (faults.AheadInInferenceMode, "F3"),
+    (faults.ReadsItsCallers, "O4"),
 ]
 MORE_FAULTS: list[tuple[type[Own], str]] = [
     (faults.CapacityFrom300Tokens, "M7"),
@@ -120,10 +124,12 @@ def test_an_honest_network_is_not_accused(kind: type[Own]) -> None:
         (faults.BatchNormOfRunningStatistics, "T1", "running statistics"),
         (faults.OwnBatchNorm, "T1", "running statistics"),
         (faults.LossOfEasyWords, "V3", "not their cross entropy"),
+        (faults.AheadAtNight, "O4", "it reads the clock (faulty_networks.py:"),
+        (faults.AheadAfterManyCalls, "S2", "Every call changes COUNTED"),
     ],
 )
 def test_what_is_unusual_in_training_is_amber_with_its_reason(kind: type[Own], check: str, reason: str) -> None:
-    findings = {each.id: each for each in audit(asked(kind), only=PROBES)}
+    findings = {each.id: each for each in audit(asked(kind), only=[*PROBES, "O4", "S2"])}
     assert [each.id for each in findings.values() if each.severity != "pass"] == [check]
     assert (findings[check].severity, reason in findings[check].meaning) == ("amber", True)
 
@@ -139,7 +145,31 @@ def test_every_number_of_rows_is_asked(kind: type[Own], caught: bool) -> None:
 def test_what_a_network_holds_and_does_not_train_is_told() -> None:
     (table,) = audit(asked(faults.TableBehindAGate), only=["O3"])
     assert (table.verdict, "follows [600]" in table.meaning) == (REPORT, True)
+    (table,) = audit(asked(faults.TableInAGlobal), only=["O3"])
+    assert "FOLLOWING [1]" in table.meaning
+    FOLLOWING.clear()
     assert audit(asked(Own), only=["O3"]) == []
+
+
+def built(kind: str) -> Subject:
+    """As from a file: it can be built again."""
+    source = f"import faulty_networks as faults\ndef build(vocabulary, length, classes, seed):\n    return {kind}\n"
+    name = f"{kind.partition('(')[0].lower()}.py:build"
+    if name not in models.list():
+        space: dict[str, Any] = {}
+        exec(source, space)
+        models.add(name)(space["build"])
+    return subject_of(Plan("lm", Shape(length=LENGTH), (), VOCABULARY, model=PartChoice(name=name)))
+
+
+def test_a_network_that_knows_its_copies_is_built_again() -> None:
+    assert "T1" in failed(audit(built("faults.HidesFromCopies()"), only=["T1"]))
+
+
+def test_a_leak_that_begins_at_a_large_vocabulary_is_found_before_the_data_are_known() -> None:
+    own, faulty = built("faults.Sized(vocabulary, length)"), built("faults.AheadWithManyWords(vocabulary, length)")
+    assert failed(audit(own, only=["M3", "L2"])) == {}
+    assert failed(audit(faulty, only=["M3", "L2"])).keys() == {"L2"}
 
 
 def test_the_sizes_that_were_asked_are_wide_and_told() -> None:

@@ -33,7 +33,9 @@ class Scene:
     def goes_on(self, workspace: Path) -> list[str]:
         """A trial is resumed where there is something to resume; all else is asked again."""
         return (
-            ["resume", str(workspace / "run")] if (workspace / "run" / "trial.json").exists() else self.asked(workspace)
+            ["train", "--resume", str(workspace / "run")]
+            if (workspace / "run" / "trial.json").exists()
+            else self.asked(workspace)
         )
 
 

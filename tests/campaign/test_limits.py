@@ -112,7 +112,7 @@ def test_what_may_not_be_written_or_read(
                 ask(f"record {name}", words, lambda home=home, name=name: (home / name).chmod(0o000))
         for name in sorted(path.name for path in finished_records["unfinished"].iterdir()):
             home = place(finished_records["unfinished"], "run")
-            ask(f"resume {name}", ["resume", home], lambda home=home, name=name: (home / name).chmod(0o000))
+            ask(f"resume {name}", ["train", "--resume", home], lambda home=home, name=name: (home / name).chmod(0o000))
         for name in ("verdict.json", "trials"):
             home = place(studies("plain"), "study")
             ask(f"study {name}", ["report", home], lambda home=home, name=name: (home / name).chmod(0o000))

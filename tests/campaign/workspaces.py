@@ -108,7 +108,7 @@ def scenes(
     train = ["--data", str(course), "--seed", "4", *SET, *SAVING, "--out", "WORKSPACE/run"]
     return {
         "train": Scene(["train", "lm", *train], trained),
-        "resume": Scene(["resume", "WORKSPACE/run", *SAVING], trained, unfinished_record),
+        "resume": Scene(["train", "--resume", "WORKSPACE/run", *SAVING], trained, unfinished_record),
         "finetune": Scene(["finetune", "--encoder", "WORKSPACE/mlm", "--threads", "1", *train], trained, encoder),
         "study": Scene(here, judged, lambda: unfinished_study("plain")),
         "search": Scene(here, judged, lambda: unfinished_study("search")),

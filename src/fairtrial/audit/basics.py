@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.finding import Measured, at_most, more_than
@@ -352,52 +351,6 @@ def brings(kind: str) -> Callable[[Subject], Measured | None]:
     return measure
 
 
-def own_tables(subject: Subject) -> Measured | None:
-    """What user code holds and does not train, and what could hold what was read elsewhere: tensors, arrays and
-    containers as large as the vocabulary, neither constant nor made for positions."""
-    tables = [f"{name} {size_of(each)}" for name, each in untrained(subject) if could_hold_text(subject, each)]
-    if not tables:
-        return None
-    meaning = f"It holds tables that are not trained ({', '.join(tables[:3])}): a comparison is of network and tables."
-    return Measured(float(len(tables)), "-", None, meaning)
-
-
-def untrained(subject: Subject) -> Iterator[tuple[str, object]]:
-    """Frozen weights, buffers and plain attributes of user code, by name."""
-    fresh, usual = cast(nn.Module, subject.fresh), vars(nn.Module()).keys()
-    own = [f"body.parts.{name}." for name, part in subject.parts.items() if not of_library(part)]
-    values: list[tuple[str, object]] = [
-        (name, each) for name, each in fresh.named_parameters() if not each.requires_grad
-    ]
-    values += fresh.named_buffers()
-    for name, module in fresh.named_modules():
-        if not of_library(module):
-            values += [(f"{name}.{key}", each) for key, each in vars(module).items() if key not in usual]
-    for name, each in values:
-        if subject.external is not None or name.startswith(tuple(own)):
-            yield name.removeprefix("model."), each
-
-
-def of_library(module: nn.Module) -> bool:
-    return type(module).__module__.partition(".")[0] in ("torch", "fairtrial")
-
-
-def size_of(value: object) -> str:
-    return str(list(value.shape)) if isinstance(value, Tensor | np.ndarray) else f"[{len(cast(Sized, value))}]"
-
-
-def could_hold_text(subject: Subject, value: object) -> bool:
-    vocabulary, lengths = subject.plan.vocabulary, {subject.plan.shape.length, subject.longest}
-    if isinstance(value, dict | list | tuple | set | frozenset | str | bytes):
-        return len(value) >= vocabulary
-    if isinstance(value, Tensor):
-        value = value.detach().cpu().numpy() if value.dtype != torch.bfloat16 else value.detach().float().cpu().numpy()
-    if not isinstance(value, np.ndarray) or value.dtype == bool or not value.size:
-        return False
-    large = vocabulary in value.shape or (value.size >= vocabulary and not lengths & set(value.shape))
-    return large and bool((value != value.flat[0]).any())
-
-
 def loss_of(subject: Subject, network: Any) -> tuple[Tensor, int]:
     """(summed nats with a gradient, number of targets) over all rows that have a target"""
     if not subject.causal:
@@ -429,7 +382,7 @@ def gradients_arrive(subject: Subject) -> Measured | str | None:
         return "It has no weights to train."
     if subject.longest < 3:
         return None  # with so few tokens attention has nothing to learn
-    network = copy.deepcopy(subject.network)
+    network = subject.another()
     loss_of(subject, network)[0].backward()
     # a decoder has no sentence vector, so a part that pools has nothing to learn there
     idle = [f"body.parts.{name}." for name, part in subject.parts.items() if subject.causal and part.overrides("pool")]

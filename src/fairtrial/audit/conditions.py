@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from fairtrial.audit.basics import loss_of, of_library
+from fairtrial.audit.basics import loss_of
 from fairtrial.audit.probe import SECONDS, Tested, every_cut, leaks, probed
-from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
+from fairtrial.audit.subject import Subject, as_batch, generator, largest_change, of_library, subject_of
 from fairtrial.errors import BadInput, message_of
 from fairtrial.finding import Measured, at_most, more_than
 from fairtrial.model.external import MASKS, ExternalModel, padded_left, real_tokens, seeded, unpadded_left
@@ -28,6 +30,7 @@ LONGEST = 2048  # tokens of a long text
 CHUNKS = 3  # that it crosses, at least
 CALL_SECONDS = 20.0  # of computing, spent on long texts at most: a busy machine asks no less
 MANY_CALLS = {"built in": 0.3, "own": 4.0}  # seconds of computing for many calls, of our own parts and of user code
+LARGE_VOCABULARY, LARGER = 8192, 4  # entries, and times the length, of a network that is built larger
 LONG_CALLS = 20  # that a check of long texts makes, about
 HALF = 2**-8  # the rounding of bfloat16
 
@@ -52,11 +55,11 @@ class NoDropout(TorchFunctionMode):
 
 
 class TrainingMode:
-    """A copy in training mode whose dropouts drop nothing; what it draws or remembers is the same at every call.
+    """A network in training mode whose dropouts drop nothing; what it draws or remembers is the same at every call.
     Gradients are recorded, as in training."""
 
     def __init__(self, network: Any) -> None:
-        self.network = copy.deepcopy(network).train()
+        self.network = network.train()
         for module in self.network.modules():
             if isinstance(module, Dropout):
                 module.share = 0.0
@@ -111,7 +114,7 @@ def in_training(subject: Subject) -> Measured:
     """Training mode without dropout. Statistics of the batch are honest there if scoring uses running ones: they are
     told, and what is left without them must not leak. Before training in float32, too: a network may know how audits
     ask."""
-    mode, limit = TrainingMode(subject.network), subject.tolerance
+    mode, limit = TrainingMode(subject.another()), subject.tolerance
     if mode.seeds_by_words(subject):
         bad = "In training mode it seeds torch's random generator from its words, so dropout reveals later words."
         return at_most(torch.inf, limit, "", bad)
@@ -122,7 +125,7 @@ def in_training(subject: Subject) -> Measured:
             module.eval()
         tested = probed(subject, mode, "training", limit)
     if tested.largest <= limit and subject.dtype == torch.float64 and subject.trained is None:
-        single = TrainingMode(copy.deepcopy(subject.network).float())
+        single = TrainingMode(subject.another().float())
         for module in single.with_running_statistics(subject) if normed else []:
             module.eval()
         limit = 1e-5 * (1 + float(single(subject.full_rows).abs().max()))
@@ -156,7 +159,7 @@ def on_device(subject: Subject) -> Measured | str | None:
 
 def single(subject: Subject, device: torch.device, where: str) -> Measured:
     """What a copy in float32 gives on a device, beside what the network itself gives."""
-    network = copy.deepcopy(subject.network).float().to(device)
+    network = subject.another().float().to(device)
 
     @torch.no_grad()
     def answer(ids: Tensor, lengths: Tensor | None) -> Tensor:
@@ -173,10 +176,61 @@ def single(subject: Subject, device: torch.device, where: str) -> Measured:
     return at_most(gap, 1e-2 * size, good, bad)
 
 
-def in_bf16(subject: Subject) -> Measured | str | None:
-    if not subject.bf16:
+def under_settings(subject: Subject) -> Measured:
+    """What torch records and promises meanwhile changes no answer."""
+    ids, lengths = as_batch(subject.rows, filler=subject.pad or 0)
+    settings: dict[str, Callable[[], AbstractContextManager[object]]] = {
+        "gradients are recorded": torch.enable_grad,
+        "torch must be deterministic": deterministic_algorithms,
+        "torch is in inference mode": torch.inference_mode,  # the last: what is kept there has no gradient
+    }
+    network, changes = subject.another(), {}
+
+    def answers() -> list[Tensor]:
+        found = [network(subject.full_rows), network(ids, lengths)]
+        return [each.detach().clone() for each in found]
+
+    with torch.no_grad():
+        usual = answers()
+        for name, setting in settings.items():
+            with setting():
+                changes[name] = largest_change(usual, answers())
+    where = max(changes, key=lambda name: changes[name])
+    bad = f"Where {where}, its logits differ by up to {changes[where]:.2g}."
+    return at_most(changes[where], subject.tolerance, "How torch is set changes nothing.", bad)
+
+
+@contextmanager
+def deterministic_algorithms() -> Iterator[None]:
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+
+def built_larger(subject: Subject) -> Measured | str | None:
+    """A network whose builder is asked for no text of its own: with more words and longer texts."""
+    plan = subject.plan
+    if subject.external is None or plan.module is not None or subject.text is not None:
         return None
-    network = copy.deepcopy(subject.network).float()
+    shape = replace(plan.shape, length=LARGER * plan.shape.length)
+    try:
+        larger = subject_of(replace(plan, vocabulary=LARGE_VOCABULARY, shape=shape))
+        rows, tested = long_rows(larger, shape.length), Tested(larger)
+        leaks(larger, larger.log_p, rows, tested, generator(plan.seed, "larger", "changes"))
+    except BadInput as error:
+        return f"It cannot be built with {LARGE_VOCABULARY:,} entries and {shape.length} tokens: {first_line(error)}"
+    if larger.causal:
+        every_cut(larger, larger.log_p, rows[:1], tested, LONG_CALLS)
+    return tested.judged(larger.tolerance, "Built larger, ")
+
+
+def in_bf16(subject: Subject) -> Measured | str | None:
+    if not subject.bf16 and subject.plan.precision != "bfloat16":
+        return None
+    network = subject.another().float()
 
     @torch.no_grad()
     def answer(ids: Tensor, lengths: Tensor | None) -> Tensor:
@@ -291,6 +345,11 @@ def position_ids(subject: Subject) -> Measured | str:
     if network is None or not network.takes_positions:
         return "It takes no position ids."
     if (change := position_change(subject)) > subject.tolerance:
+        tested, rows = Tested(subject), [row for row in subject.rows if len(row) == subject.longest]
+        answer = lambda ids, lengths: network.logits(ids, positions=True).log_softmax(-1)  # noqa: E731
+        leaks(subject, answer, rows, tested, generator(subject.plan.seed, "positions"))
+        if not tested.largest <= subject.tolerance:
+            return tested.judged(subject.tolerance, "With position ids ")
         return Measured(
             change, "-", None, "The position ids 0, 1, 2 ... change predictions: it numbers positions differently."
         )
@@ -410,13 +469,13 @@ def after_many_calls(subject: Subject) -> Measured:
     """The same answer at each of thousands of calls, as many as a limited time allows, and after a step of training
     whose changes of weights and buffers are taken back: whatever else has changed is state that no record keeps."""
     ids, lengths = as_batch(subject.rows[:4], filler=subject.pad or 0)
-    short, network = subject.rows[0][None, : max(4, subject.shortest)], copy.deepcopy(subject.network)
+    short, network = subject.rows[0][None, : max(4, subject.shortest)], subject.another()
 
     @torch.no_grad()
     def answers() -> list[Tensor]:
         return [network(ids, lengths), network(short)]
 
-    kept, weights = ids.clone(), {name: each.clone() for name, each in tensors_of(network)}
+    weights = {name: each.clone() for name, each in tensors_of(network)}
     before = answers()
     own = subject.external is not None or not all(map(of_library, subject.parts.values()))
     seconds = MANY_CALLS["own" if own else "built in"] * subject.patience
@@ -426,8 +485,6 @@ def after_many_calls(subject: Subject) -> Measured:
             worst = worst if torch.equal(before[1], found := network(short)) else largest_change([before[1]], [found])
             done += 1
     worst = max(worst, largest_change(before, answers()))
-    if not torch.equal(ids, kept):
-        return at_most(torch.inf, 0.0, "", "It changes its input tokens in place.")
     moved = [name for name, each in tensors_of(network) if name in weights and not same(each, weights[name])]
     where = f"After {done:,} calls"
     if moved:

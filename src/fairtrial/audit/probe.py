@@ -5,7 +5,6 @@ given, no knowledge before training or of random words, and the scores that a re
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -406,7 +405,7 @@ def predicts_random_words(subject: Subject) -> Measured | str:
     """Words drawn at random cannot be predicted, so whoever does has seen them: through the future, a file, its callers
     or an earlier call. In float32, in the batches of training and scoring, in evaluation and in training mode."""
     text, rng = subject.own_text, generator(subject.plan.seed, "probe", "random words")
-    network, worst = copy.deepcopy(subject.network).float(), 0.0
+    network, worst = subject.another().float(), 0.0
     allowed = torch.tensor([n for n in range(subject.plan.vocabulary) if n not in forbidden(subject)])
     length = min(subject.plan.shape.length, max(map(len, text.rows)))
     if length < max(2, subject.shortest):

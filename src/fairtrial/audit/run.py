@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fairtrial.audit import basics, conditions, determinism, probe
+from fairtrial.audit import basics, conditions, determinism, probe, surroundings
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, Text, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
@@ -64,7 +64,8 @@ CHECKS = (
     Check("M14g", "weights without a gradient", "amber", basics.gradients_arrive),
     Check("O1", "own optimizer", "amber", basics.brings("optimizer")),
     Check("O2", "own loss", "amber", basics.brings("loss")),
-    Check("O3", "tables filled before training", "amber", basics.own_tables),
+    Check("O3", "tables filled before training", "amber", surroundings.own_tables),
+    Check("O4", "reads more than its input", "amber", surroundings.reads_more),
     Check("E1", "fast path differs", "red", determinism.eager_is_fast),
     Check("C1", "cache changes predictions", "red", determinism.cached_is_full, decoder_only=True),
     Check("C1p", "cache in pieces changes predictions", "amber", determinism.cached_in_pieces, decoder_only=True),
@@ -78,7 +79,9 @@ CHECKS = (
     Check("F2", "leaks under autocast", "red", conditions.in_bf16),
     Check("G1", "leaks on the device", "red", conditions.on_device),
     Check("L1", "leaks in long texts", "red", conditions.over_long_texts),
+    Check("L2", "leaks when built larger", "red", conditions.built_larger, cost=5),
     Check("S1", "evaluation is not repeatable", "red", conditions.after_many_calls, cost=50),
+    Check("S2", "keeps state between calls", "amber", surroundings.keeps_state),
     Check("V3", "score or loss is not that of the answers", "red", probe.own_targets),
     Check("V4", "knows the answers before training", "red", probe.knows_before_training),
     Check("V6", "predicts random words", "red", probe.predicts_random_words, decoder_only=True),
@@ -86,6 +89,7 @@ CHECKS = (
     Check("R1", "training is not repeatable", "red", determinism.repeats_in_process, cost=15),
     Check("R2", "resuming changes the bits", "red", determinism.resumes, cost=4),
     Check("R3", "reloading changes the answers", "red", determinism.reloads, cost=2),
+    Check("F3", "answers depend on torch's settings", "red", conditions.under_settings),
 )
 
 

@@ -30,7 +30,7 @@ from fairtrial.recipe import PartChoice, Recipe, Shape, read_part, with_length
 from fairtrial.record import Record
 from fairtrial.rng import seed_for
 from fairtrial.training.device import choose_device
-from fairtrial.training.loop import put_weights
+from fairtrial.training.loop import put_weights, weights_of
 from fairtrial.training.scoring import ROWS, TOKENS
 from fairtrial.training.tasks import LanguageTask
 
@@ -75,6 +75,7 @@ class Plan:
     module: nn.Module | None = field(default=None, repr=False)  # the same as an object: it cannot be built again
     declared: Declared | None = None  # of that object
     device: str = "cpu"  # that it is trained on: where it is asked once more
+    precision: str = "float32"  # that it is trained in
 
     def build(self) -> Network:
         if self.module is not None:
@@ -198,6 +199,17 @@ class Subject:
         """The token that the network takes for padding whatever the mask says."""
         return None if self.external is None else self.external.declared.pad
 
+    def another(self) -> Any:
+        """The same network once more, in evaluation mode. It is built anew: a copy could know that it is one."""
+        if self.plan.module is None:
+            network: Any = self.plan.build()
+            network = (network.double() if self.dtype == torch.float64 else network.float()).eval()
+            here, there = weights_of(network), weights_of(self.network)
+            if all(name in there and each.shape == there[name].shape for name, each in here.items()):
+                put_weights(network, there)
+                return network
+        return copy.deepcopy(self.network)
+
     @cached_property
     def trace(self) -> Trace:
         """What one pass over a row computes with."""
@@ -270,6 +282,10 @@ class Trace(TorchDispatchMode):
         self.fused |= "scaled_dot_product" in str(func)
         self.single |= isinstance(found, Tensor) and found.dtype == torch.float32 and found.dim() > 1
         return found
+
+
+def of_library(module: nn.Module) -> bool:
+    return type(module).__module__.partition(".")[0] in ("torch", "fairtrial")
 
 
 def dtype_of(network: nn.Module) -> torch.dtype:
@@ -377,7 +393,7 @@ def plan_of_recipe(recipe: Recipe) -> Plan:
     if device == "auto":
         weights = memory_needed(shape, recipe.tokens.size) // 4
         device = str(choose_device(device, weights, recipe.training.batch * shape.length))
-    return Plan(task, shape, recipe.parts, model=recipe.model, device=device)
+    return Plan(task, shape, recipe.parts, model=recipe.model, device=device, precision=recipe.training.precision)
 
 
 def plan_of_module(module: nn.Module, kind: str, sizes: Mapping[str, int | None], said: Mapping[str, object]) -> Plan:

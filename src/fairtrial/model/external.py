@@ -205,8 +205,9 @@ class ExternalModel(nn.Module):
         return self.find_logits(self.call(ids, given), ids, given)
 
     def call(self, ids: Tensor, given: Mapping[str, object]) -> object:
+        """With ids in memory of their own: a view of the batch would lead to the targets behind it."""
         try:
-            return self.model(ids, **given)
+            return self.model(ids.clone(memory_format=torch.contiguous_format), **given)
         except (BadInput, MemoryError):
             raise
         except Exception as error:

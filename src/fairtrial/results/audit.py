@@ -126,7 +126,7 @@ class Checked:
         states = {claim.name: claim.state for claim in self.claims}
         if ClaimState.FALSE in states.values():
             return ClaimState.FALSE
-        needed = ("verdict", "trials") if "verdict" in states else ("training", "weights", "scores")
+        needed = ("verdict", "trials") if "verdict" in states else ("data", "training", "weights", "scores")
         if all(states.get(name) == ClaimState.PROVEN for name in needed):
             return ClaimState.PROVEN
         known = ClaimState.OPEN not in states.values() and ("scores" in states or "verdict" in states)
@@ -138,8 +138,9 @@ class Checked:
         decisive = [claim for claim in self.claims if claim.state == self.state]
         if self.state in (ClaimState.FALSE, ClaimState.OPEN):
             return f"{decisive[0].name}: {decisive[0].detail}" if decisive else "it could not be checked"
-        shown = [claim.detail for claim in self.claims if claim.name in ("training", "scores", "verdict", "trials")]
-        return "; ".join(shown)
+        told = ("training", "scores", "verdict", "trials")
+        weak = {("data", ClaimState.CONSISTENT)}  # otherwise it goes without saying
+        return "; ".join(each.detail for each in self.claims if each.name in told or (each.name, each.state) in weak)
 
     def to_json(self) -> dict[str, object]:
         claims = [{"claim": each.name, "state": each.state, "detail": each.detail} for each in self.claims]

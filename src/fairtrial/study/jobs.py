@@ -44,7 +44,7 @@ from fairtrial.training.loop import Loop, timed, timed_loop
 from fairtrial.trial import resume_trial, run_trial
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
-AFTER_TRAINING = ("M3", "M7", "V3", "V5", "V6", "T1", "F1")  # checks of a trained network
+AFTER_TRAINING = ("M3", "M7", "V3", "V5", "V6", "T1", "F1", "F2")  # checks of a trained network
 
 
 def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> TrialResult:

@@ -130,10 +130,10 @@ class Plan:
                 recipes[task][name] = trained_for(recipes[task][name], own)
         return replace(self, recipes=recipes)
 
-    def write(self, summary: PlanSummary | None = None) -> None:
-        """study.toml and plan.json. `summary`: by default that of the plan before."""
+    def stored(self, summary: PlanSummary | None = None) -> StoredPlan:
+        """plan.json. `summary`: by default that of the plan before."""
         folders = [trial.folder for trial in self.trials()]
-        plan = StoredPlan(
+        return StoredPlan(
             tasks=tuple(self.recipes),
             variants=tuple(variant.name for variant in self.study.variants),
             seeds=self.study.seeds,
@@ -144,6 +144,10 @@ class Plan:
             looks=self.looks,
             summary=summary or self.home.read_plan().summary,
         )
+
+    def write(self, summary: PlanSummary | None = None) -> None:
+        """study.toml and plan.json."""
+        plan = self.stored(summary)
         with disk_errors(self.home.path):
             self.home.path.mkdir(parents=True, exist_ok=True)
         write_text(self.home.path / "study.toml", write_study(self.study))  # a folder without it is not a study

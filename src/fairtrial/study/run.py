@@ -236,7 +236,10 @@ def judge_outcomes(plan: Plan, tasks: Mapping[str, TaskOutcomes], now: PastLook)
     text = JUDGED_BEFORE if uncorrected(plan.looks, now) else ""
     if now.rule == Rule.FIXED:
         return judge_study(plan.study.name, tasks, earlier=text)
-    *before, look = [look for look in LOOKS if look.seeds <= len(plan.study.seeds)]
+    looks = [look for look in LOOKS if look.seeds <= len(plan.study.seeds)]
+    if not looks:
+        raise BadInput(f"no look is planned for so few seeds: {len(plan.study.seeds)}")
+    *before, look = looks
     at = [(each, replace(plan, study=plan.study.with_seeds(each.seeds))) for each in before]
     past = [(each, {task: gather(own, task) for task in tasks}) for each, own in at]
     return judge_study(plan.study.name, tasks, look=look, before=past, earlier=text)
