@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 FEWEST_POINTS = 4  # of a validation curve that says how training ended
 LATE, STILL, WORSE = 0.2, 0.02, 0.1  # the last fifth of training; shares of the loss that was learned
+NOTICED = 0.01  # nats, the usual margin of a study: a smaller change says nothing, however little was learned
 
 
 def trial_info(prepared: Prepared, threads: int, plugins: Mapping[str, str], asked: str) -> TrialInfo:
@@ -157,9 +158,9 @@ def training_end(curve: Sequence[Scored]) -> tuple[Ending, int | None]:
     best, last, late = points[best_step], points[last_step], (1 - LATE) * last_step
     learned = points[min(points)] - best
     before = min(loss for step, loss in points.items() if step <= late)  # a bump on the way is no improvement
-    if before - last > STILL * learned:
+    if before - last > max(STILL * learned, NOTICED):
         return "still improving", best_step
-    worse = last - best > WORSE * learned and best_step <= late
+    worse = last - best > max(WORSE * learned, NOTICED) and best_step <= late
     return "overfitted" if worse else "settled", best_step
 
 

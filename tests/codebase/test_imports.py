@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "plugins": PLAIN | {"disk", "record", "model", "parts"},
     "baselines": PLAIN
     | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines"},
-    "pretrained": VALUES | {"data", "model", "pretrained"},
+    "pretrained": VALUES | {"data", "model", "parts", "pretrained"},
     "record": VALUES | {"data.tokenizer"},
     "finding": {"environment", "typed"},
 }

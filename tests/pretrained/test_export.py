@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -19,7 +21,7 @@ from safetensors.torch import save
 from fairtrial.errors import BadInput, DiskTrouble
 from fairtrial.model.part import parts as registry
 from fairtrial.pretrained.export import decoder_for, export_record
-from fairtrial.recipe import PartChoice, Recipe, Shape, with_settings
+from fairtrial.recipe import PartChoice, Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
 from fairtrial.training.scoring import TokenSet, score_windows
 from fairtrial.trial import load, run_trial
@@ -50,6 +52,9 @@ DECODED = [
     (("sinusoidal",), (POST, TIED, "shape.output_bias=true"), "BertGeneration"),
     (("none",), (POST,), "BertGeneration"),
     (("rope",), (), "Starcoder2"),
+    (("rope",), (TIED, "shape.output_bias=true"), "Starcoder2"),  # as in the default recipe
+    (("parallel", "rope"), ("shape.output_bias=true",), "GPTNeoX"),
+    (("learned",), (TIED, "shape.output_bias=true"), "GPT2"),
     (("multi-query", '{name = "rope", base = 50.0}', '{name = "window", size = 3}'), (QKV, TIED), "Starcoder2"),
     (("rope", "grouped-query", "parallel"), (QKV, "shape.activation=gelu"), "GPTNeoX"),
     (("parallel", '{name = "rope", base = 50.0}'), (TIED,), "GPTNeoX"),
@@ -166,6 +171,17 @@ def moved(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: value + 0.2 * torch.randn(value.shape, generator=generator) for name, value in weights.items()}
 
 
+def test_the_default_recipe_is_exported_by_a_process_that_has_imported_nothing_else(tmp_path: Path) -> None:
+    record = trained(with_settings(built_in_recipe("default", "lm"), ["training.duration=3 steps"]), tmp_path / "run")
+    weights = read_weights(record.weights())
+    assert float(weights["out.bias"].abs().max()) > 1, "the control: there is a bias that is to be folded"
+    command = [sys.executable, "-m", "fairtrial", "export", str(tmp_path / "run"), "--out", str(tmp_path / "given")]
+    subprocess.run(command, check=True, capture_output=True)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "given").eval()
+    network: Any = load(record).task.network.eval()
+    assert_alike(network, theirs, vocabulary=len(network.body.tokens.weight))
+
+
 def test_a_plain_loop_over_an_export_gives_our_perplexity(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:
     """Over the windows of our own score, with the loss that `transformers` computes of them."""
     recipe = tiny_recipe("lm", *SIZES, "shape.output_bias=false", 'parts=["rope", "grouped-query"]', *SHORT)
@@ -186,7 +202,7 @@ def test_a_plain_loop_over_an_export_gives_our_perplexity(tiny_recipe: Callable[
 
 # what cannot be exported -> what the refusal says that is missing, and what to set
 REFUSED = [
-    ((), ("shape.output_bias=true",), "Starcoder2, .* no output bias .*\n.*--set shape.output_bias=false"),
+    (("rope", "swiglu"), (RMS, "shape.output_bias=true"), "Llama, .* no output bias .*\n.*shape.output_bias=false"),
     (("alibi",), (), "Starcoder2, .* no alibi\n.*--set parts='\\[\"rope\"\\]' to"),
     (("alibi", "swiglu"), (RMS,), 'Llama, .* no alibi\n.*\'\\["rope", "swiglu"\\]\''),
     (("rope", "swiglu"), (), "Llama, .* no LayerNorm .*\n.*--set shape.norm=rms to"),

@@ -29,6 +29,9 @@ from sampling import cases
         ([4.0, 3.0, 2.5, 2.2, 2.1, 2.05, 2.0, 2.3], ("settled", 600)),  # its best is late: a fluctuation
         ([4.0, 2.5, 2.0, 2.2, 2.3, 2.01], ("settled", 200)),  # it only comes back from a bump
         ([4.0, 4.5, 5.0, 5.5], ("overfitted", 0)),
+        ([0.694, 0.693, 0.694, 0.6935, 0.693, 0.6925], ("settled", 500)),  # nothing was learned
+        ([0.6925, 0.693, 0.694, 0.693, 0.694, 0.694], ("settled", 0)),
+        ([0.694, 0.693, 0.694, 0.693, 0.693, 0.68], ("still improving", 500)),  # it begins to learn
         ([4.0, 3.0, 2.0], ("", 200)),
     ],
 )

@@ -65,7 +65,7 @@ class VocabularyLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         entries = weight.shape[0]
         buffer = scratch.take(entries, hidden)
-        to_hidden, to_weight = torch.empty_like(hidden), torch.zeros_like(weight)
+        to_hidden, to_weight = torch.empty_like(hidden), weight.new_zeros(weight.shape[::-1])  # width entry: faster
         to_bias = None if bias is None else torch.zeros_like(bias)
         ones = hidden.new_ones(CHUNK)
         if smoothing:
@@ -87,10 +87,14 @@ class VocabularyLoss(torch.autograd.Function):
             hits = shares.new_full(answers.shape, smoothing - 1.0)
             shares.scatter_add_(1, answers, hits)  # now the gradient
             to_hidden[begin : begin + CHUNK] = project(shares, weight.t(), None)
-            to_weight.addmm_(shares.t(), rows)
+            to_weight.add_(project(rows.t(), shares.t(), None))
             if to_bias is not None:
                 to_bias.addmv_(shares.t(), ones[: len(rows)])
-        found = (to_hidden.mul_(scale), to_weight.mul_(scale), None if to_bias is None else to_bias.mul_(scale))
+        found = (
+            to_hidden.mul_(scale),
+            to_weight.mul_(scale).t().contiguous(),
+            None if to_bias is None else to_bias.mul_(scale),
+        )
         ctx.save_for_backward(*found)
         objective = ((1 - smoothing) * nats + smoothing * shortfall) * scale
         ctx.mark_non_differentiable(nats)

@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
+import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.disk import disk_errors, preparing, whole_folder, write_bytes, write_text
 from fairtrial.errors import BadInput
@@ -186,7 +187,7 @@ BERT_SIZES = SIZES | pairs(
     "layer_norm_eps=norm_epsilon hidden_dropout_prob=dropout attention_probs_dropout_prob=attention_dropout"
 )
 TABLES = {"learned", "sinusoidal", "none"}  # a table of positions has them
-PLAIN = frozenset({"LayerNorm", "pre-norm", "plain", "feed-forward bias", "query bias"})
+PLAIN = frozenset({"LayerNorm", "pre-norm", "plain", "feed-forward bias", "query bias", "output bias"})
 LLAMA = frozenset({"RMSNorm", "pre-norm", "rope", "gated", "feed-forward bias", "query bias"})
 WITH_BIAS: dict[str, object] = {"attention_bias": True}
 DECODERS = (  # the first that fits is taken
@@ -215,7 +216,7 @@ DECODERS = (  # the first that fits is taken
     Decoder(
         "BertGenerationDecoder",
         "bert-generation",
-        (PLAIN | TABLES | {"post-norm", "output bias"}) - {"pre-norm"},
+        (PLAIN | TABLES | {"post-norm"}) - {"pre-norm"},
         BERT_NAMES_OF_DECODER,
         BERT_SIZES,
         lambda sizes: {"is_decoder": True},
@@ -408,7 +409,11 @@ def decoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], t
         transposed = to.transposed and name.startswith(("attention.", "feed_forward."))
         found[f"{to.names[name].format(layer)}.{kind}"] = (value.t() if transposed else value).contiguous()
 
-    tokens, tied = weights["body.tokens.weight"], shape.tied and not to.gemma
+    tokens = weights["body.tokens.weight"]
+    out, bias = tokens if shape.tied else weights["out.weight"], weights.get("out.bias", torch.zeros(len(tokens)))
+    stored = "post-norm" in to.has  # the other classes have no output bias, and a last norm that it goes into
+    folds = bool(bias.any()) and not stored
+    tied = shape.tied and not to.gemma and not folds
     put("tokens", "weight", tokens / math.sqrt(shape.width) if to.gemma else tokens)
     if "positions" in to.names:
         put("positions", "weight", position_table(recipe, weights))
@@ -428,13 +433,15 @@ def decoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], t
             qkv = projections(weights, block, kind, shape, shared=to.shares_keys)
             for name, value in to.attention(*qkv, shape.heads).items():
                 put(name, kind, value, layer)
-    for kind in KINDS:
-        if f"body.norm.{kind}" in weights:
-            put("norm", kind, weights[f"body.norm.{kind}"])
+    norm = {kind: weights[f"body.norm.{kind}"] for kind in KINDS if f"body.norm.{kind}" in weights}
+    if folds:
+        out = bias_into_norm(out, bias, norm["weight"], norm["bias"])
+        norm = {kind: torch.ones_like(value) for kind, value in norm.items()}
+    for kind, value in norm.items():
+        put("norm", kind, value)
     if not tied:
-        put("out", "weight", tokens if shape.tied else weights["out.weight"])
-    if "output bias" in to.has:
-        bias = weights.get("out.bias", torch.zeros(len(tokens)))
+        put("out", "weight", out)
+    if stored:
         put("out", "bias", bias)
         found["lm_head.bias"] = bias.clone()
     config = {
@@ -443,6 +450,14 @@ def decoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], t
         **{name: sizes[ours] for name, ours in to.config.items()},
     }
     return to.architecture, True, config | to.fixed(sizes), found
+
+
+def bias_into_norm(out: Tensor, bias: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """An output layer [entry width] with the same logits, which needs no bias after a LayerNorm with scale and shift 1.
+    What leaves a LayerNorm adds up to 0 before its shift, so what is added to all columns counts by the shift only."""
+    scaled = out.double() * scale
+    constant = out.double() @ shift.double() + bias  # the logits of a zero vector [entry]
+    return (scaled + ((constant - scaled.sum(1)) / len(scale))[:, None]).to(out.dtype)
 
 
 def sizes_of(recipe: Recipe, weights: Mapping[str, Tensor]) -> Sizes:
