@@ -343,7 +343,7 @@ def task_sentences(verdict: TaskVerdict) -> tuple[list[str], str, list[list[str]
         limit_sentences(verdict.comparisons),
         wins,
         failure_sentences(verdict.failures),
-        [best_of_sentence(verdict.best_of, verdict.metric.name)] if verdict.best_of else [],
+        [best_of_sentence(best, verdict.metric.name)] if (best := verdict.best_of) and best.variants > 2 else [],
         [f"Exploratory: {each.sentence}" for each in verdict.speedups if each.ratio.estimate is not None],
     ]
     basis = basis_sentence(verdict.comparisons)
