@@ -78,6 +78,7 @@ class Gate(Result):
     proposals: tuple[ProposalState, ...] = ()
     confirmed: Interval | None = None  # gain of today's incumbent over the first, by fresh pairs
     tests: Interval | None = None  # the same on the test sets, once they were opened
+    new_items: bool = False  # whether the interval of `tests` also holds for new test items
 
     @property
     def current(self) -> ProposalState | None:
@@ -132,10 +133,14 @@ class Gate(Result):
             lines.append(
                 told + ("" if self.confirmed else f" Measure it by fresh pairs: fairtrial gate confirm {self.ledger}")
             )
-        for name, interval in (("fresh pairs", self.confirmed), ("the test sets", self.tests)):
+        tests = "new test items" if self.new_items else "these test sets (single items are not known)"
+        for name, interval in (("fresh pairs", self.confirmed), (tests, self.tests)):
             if interval is not None:
                 size = size_text(interval)
                 lines.append(f"Gain of {self.incumbent} over the first incumbent on {name}: {size} {self.metric}.")
+        if self.tests is not None and self.tests.estimate is not None:
+            cost = few_digits(self.cumulative - self.tests.estimate)
+            lines.append(f"Selection cost {cost}: the gain on validation less the gain on the test sets.")
         if self.next_command:
             lines.append(f"Next: {self.next_command}")
         return Description(lines, [self._table()] if self.proposals else [], f"gate {self.ledger}", self._charts())
@@ -231,7 +236,7 @@ def state_of(ledger: Ledger) -> Gate:
     proposals = tuple(proposal_state(ledger, each, name in drawn) for name, each in ledger.proposals.items())
     rule, waiting = ledger.opened.rule, [each for each in ledger.proposals.values() if each.decided is None]
     seed = ledger.seed_for(waiting[-1]) if waiting else ledger.next_seed
-    first, now = (ledger.confirmed.get(name, {}) for name in (ledger.opened.incumbent, ledger.incumbent))
+    opened = ledger.tests
     state = Gate(
         ledger=str(ledger.path),
         metric=ledger.opened.metric,
@@ -243,12 +248,9 @@ def state_of(ledger: Ledger) -> Gate:
         next_seed=seed,
         next_command=next_command(ledger, waiting[-1] if waiting else None, seed),
         proposals=proposals,
-        confirmed=gain_between(ledger, first, now),
-        tests=None
-        if ledger.tests is None
-        else gain_between(
-            ledger, *(ledger.tests.scores.get(name, {}) for name in (ledger.opened.incumbent, ledger.incumbent))
-        ),
+        confirmed=gain_between(ledger, ledger.confirmed),
+        tests=None if opened is None else opened.gain or gain_between(ledger, opened.scores),
+        new_items=opened is not None and opened.gain is not None,
     )
     object.__setattr__(state, "spent", sum(map(state.spent_on, proposals)))
     return state
@@ -260,11 +262,9 @@ def next_command(ledger: Ledger, waiting: Proposal | None, seed: int) -> str:
     name = waiting.proposed.candidate
     if ledger.opened.recipe:
         return f"fairtrial gate run {ledger.path} --candidate {name!r}"
-    sides = (
-        f"--seed {seed} --score SCORE"
-        if seed in waiting.theirs or seed in ledger.free
-        else (f"--seed {seed} --score SCORE --incumbent-score SCORE")
-    )
+    scores = [] if seed in waiting.ours else ["--score SCORE"]
+    scores += [] if seed in waiting.theirs or seed in ledger.free else ["--incumbent-score SCORE"]
+    sides = f"--seed {seed} {' '.join(scores)}"
     return f"fairtrial gate add {ledger.path} --candidate {name!r} {sides}"
 
 
@@ -292,8 +292,9 @@ def proposal_state(ledger: Ledger, proposal: Proposal, drawn: bool) -> ProposalS
     )
 
 
-def gain_between(ledger: Ledger, first: Mapping[int, float], now: Mapping[int, float]) -> Interval | None:
-    """Of pairs that judged nothing: a plain t interval."""
+def gain_between(ledger: Ledger, scores: Mapping[str, Mapping[int, float]]) -> Interval | None:
+    """Of today's incumbent over the first, by pairs that judged nothing: a plain t interval."""
+    first, now = (scores.get(name, {}) for name in (ledger.opened.incumbent, ledger.incumbent))
     seeds = sorted(first.keys() & now.keys())
     if not seeds:
         return None
