@@ -369,7 +369,9 @@ def verdict_sentences(verdict: TaskVerdict, basis: str = "") -> list[str]:
         if each not in before:
             alone = each.variant if len(comparisons) <= MANY or each.accepted_failures else None
             alike.setdefault((each.verdict, each.reasons, each.test_set, alone), []).append(each)
-    for group in sorted(alike.values(), key=lambda group: len(group) >= SEVERAL):  # single answers first
+    for group in sorted(
+        alike.values(), key=lambda group: list(VerdictKind).index(group[0].verdict)
+    ):  # clear ones first
         if len(group) >= SEVERAL:
             lines.append(_outcomes(group, bool(basis)))
         else:
