@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from fairtrial.errors import BadInput
+from fairtrial.report.render import prose_lines
 from fairtrial.results import verdict_tables
 from fairtrial.results.sentences import VOCABULARIES_DIFFER, score_words
 from fairtrial.results.study import from_json, to_json
@@ -27,6 +28,7 @@ from fairtrial.results.values import (
     TrainingEnd,
     TrainingEndKind,
 )
+from fairtrial.results.verdict_tables import first_screen
 from fairtrial.statistics.multiplicity import LOOKS
 from fairtrial.statistics.outcomes import (
     EXACT,
@@ -367,6 +369,22 @@ def collapsed(guess: int = 0) -> SetOutcomes:
     labels = np.arange(ITEMS) % 3
     row = {"label": labels, "guess": np.full(ITEMS, guess), "log_p": np.full(ITEMS, -1.1)}
     return stack_outcomes(dict.fromkeys(range(SEEDS), row))
+
+
+def test_the_first_screen_answers_in_twelve_lines() -> None:
+    """Five variants in a narrow terminal: an answer for each, what they rest on, and at most three limits."""
+    levels = {"learned": 5.0, "rope": 4.8, "alibi": 4.8, "none": 5.0, "sinusoidal": 5.4}
+    variants = {name: language(level, place) for place, (name, level) in enumerate(levels.items())}
+    verdict = judge_study("positions", {"lm": lm(variants=variants)})
+    shown = first_screen(verdict)
+    verdicts = {each.variant: each.verdict.value for each in verdict.comparisons}
+    assert [text.split()[0] for text in shown.sentences] == sorted(
+        verdicts, key=lambda name: ["better", "worse", "equivalent", "undecided"].index(verdicts[name])
+    )
+    assert len(shown.basis) == 1
+    assert len(shown.limits) <= 3
+    assert len(set(shown.limits + shown.notes)) == len(shown.limits) + len(shown.notes)
+    assert len(prose_lines(shown, 80)) <= 12
 
 
 def test_equal_ignorance_is_not_called_no_difference() -> None:
