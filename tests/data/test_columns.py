@@ -253,7 +253,7 @@ def test_wrong_token_ids_are_refused_with_their_place(tmp_path: Path) -> None:
     assert len(read(Data(source=str(path)), "lm", 66).train) == 1
     for meta, message in (
         ('{"size": 3}', "'vocab_size'"),
-        ('{"vocab_size": "65"}', "no number of entries"),
+        ('{"vocab_size": "65"}', "not a number of entries"),
         ('{"vocab_size": 66, "itos": ["a"]}', "itos must spell 66 entries"),
         ('{"vocab_size": 66, "itos": {"0": 1}}', "itos is not a text"),
         ("{", "invalid JSON"),

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from fairtrial.errors import BadInput
+from fairtrial.report.render import prose_lines
 from fairtrial.results import verdict_tables
 from fairtrial.results.sentences import VOCABULARIES_DIFFER, score_words
 from fairtrial.results.study import from_json, to_json
@@ -27,6 +28,7 @@ from fairtrial.results.values import (
     TrainingEnd,
     TrainingEndKind,
 )
+from fairtrial.results.verdict_tables import first_screen
 from fairtrial.statistics.multiplicity import LOOKS
 from fairtrial.statistics.outcomes import (
     EXACT,
@@ -224,7 +226,7 @@ def test_losing_to_a_baseline_is_the_first_limit() -> None:
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}, "majority": {"test": classifier(0.3, 10)}}
     verdict = judge_study("positions", {"classify": classify(baselines=bayes)})
     basis = "Accuracy (higher is better) on test; 95% intervals; p corrected for 2 comparisons; 8 seeds, 400 items."
-    assert verdict.text[2:4] == (basis, "All variants score below naive bayes, which needs no network, on test.")
+    assert verdict.text[2:4] == (basis, "All variants score below naive bayes (no network) on test.")
     assert [sentence.limit for sentence in verdict.sentences[:4]] == [False, False, False, True]
     rows = verdict.tasks["classify"].baseline_comparisons
     assert {each.verdict for each in rows if each.baseline == "naive bayes"} == {"worse"}
@@ -235,7 +237,7 @@ def test_one_seed_below_a_baseline_hears_of_it() -> None:
     one = {name: {"test": classifier(0.6, place, seeds=1)} for place, name in enumerate(("learned", "rope"))}
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}}
     lines = judge_study("one", {"classify": classify(variants=one, baselines=bayes)}).text
-    assert lines[1].endswith("which needs no network, on test (difference not significant).")
+    assert lines[1].endswith("(no network) on test (difference not significant).")
 
 
 def test_beating_the_baseline_is_told_later() -> None:
@@ -369,6 +371,22 @@ def collapsed(guess: int = 0) -> SetOutcomes:
     return stack_outcomes(dict.fromkeys(range(SEEDS), row))
 
 
+def test_the_first_screen_answers_in_twelve_lines() -> None:
+    """Five variants in a narrow terminal: an answer for each, what they rest on, and at most three limits."""
+    levels = {"learned": 5.0, "rope": 4.8, "alibi": 4.8, "none": 5.0, "sinusoidal": 5.4}
+    variants = {name: language(level, place) for place, (name, level) in enumerate(levels.items())}
+    verdict = judge_study("positions", {"lm": lm(variants=variants)})
+    shown = first_screen(verdict)
+    verdicts = {each.variant: each.verdict.value for each in verdict.comparisons}
+    assert [text.split()[0] for text in shown.sentences] == sorted(
+        verdicts, key=lambda name: ["better", "worse", "equivalent", "undecided"].index(verdicts[name])
+    )
+    assert len(shown.basis) == 1
+    assert len(shown.limits) <= 3
+    assert len(set(shown.limits + shown.notes)) == len(shown.limits) + len(shown.notes)
+    assert len(prose_lines(shown, 80)) <= 12
+
+
 def test_equal_ignorance_is_not_called_no_difference() -> None:
     variants = {"learned": {"test": collapsed()}, "rope": {"test": collapsed()}}
     verdict = judge_study("blank", {"classify": classify(variants=variants)})
@@ -397,7 +415,7 @@ def test_a_language_model_that_knows_only_word_frequencies_has_not_learned() -> 
                for name, found in language(6.0, 4).items()}  # fmt: skip
     variants = {"learned": language(6.5, 1), "window": language(5.0, 2)}
     verdict = judge_study("slow", {"lm": lm(variants=variants, baselines={"unigram": unigram})})
-    assert verdict.text[1] == "learned: no seed beat a unigram model on obama and wbush."
+    assert verdict.text[1] == "learned: no seed beat a unigram model on any test set."
     assert {each.variant for each in verdict.tasks["lm"].unlearned} == {"learned"}
 
 

@@ -149,7 +149,7 @@ SHORT = {"equivalent": "equiv.", "not comparable": "n/c"}  # verdicts
 
 
 def latex_cell(cell: Cell) -> str:
-    text = SHORT.get(cell.text, cell.text) if cell.kind else cell.text
+    text = re.sub("^(equivalent|not comparable)", lambda word: SHORT[word[1]], cell.text) if cell.kind else cell.text
     return latex_escape(text) + (rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else "")
 
 

@@ -343,7 +343,7 @@ def task_sentences(verdict: TaskVerdict) -> tuple[list[str], str, list[list[str]
         limit_sentences(verdict.comparisons),
         wins,
         failure_sentences(verdict.failures),
-        [best_of_sentence(verdict.best_of, verdict.metric.name)] if verdict.best_of else [],
+        [best_of_sentence(best, verdict.metric.name)] if (best := verdict.best_of) and best.variants > 2 else [],
         [f"Exploratory: {each.sentence}" for each in verdict.speedups if each.ratio.estimate is not None],
     ]
     basis = basis_sentence(verdict.comparisons)
@@ -369,7 +369,9 @@ def verdict_sentences(verdict: TaskVerdict, basis: str = "") -> list[str]:
         if each not in before:
             alone = each.variant if len(comparisons) <= MANY or each.accepted_failures else None
             alike.setdefault((each.verdict, each.reasons, each.test_set, alone), []).append(each)
-    for group in sorted(alike.values(), key=lambda group: len(group) >= SEVERAL):  # single answers first
+    for group in sorted(
+        alike.values(), key=lambda group: list(VerdictKind).index(group[0].verdict)
+    ):  # clear ones first
         if len(group) >= SEVERAL:
             lines.append(_outcomes(group, bool(basis)))
         else:

@@ -307,11 +307,17 @@ def position_sentences(plan: Plan) -> list[str]:
         kept = {name: [each for each in own if describe(each).changes == POSITIONS] for name, own in used.items()}
         lost = [name for name in kept if not kept[name] and set(used[name]) - {"none"}]
         if (base := kept.get(plan.study.baseline)) and lost:
+            own = (f"{part.name}{settings_of(part.options)}" for part in recipes[lost[0]].parts)
             sentences.append(
-                f"[{task}] Warning: no positions in {', '.join(lost)}, and the baseline has {', '.join(base)}:"
-                f" two things change at once. To keep positions, add the part: {'+'.join([*base, *used[lost[0]]])}."
+                f"[{task}] Warning: the baseline has {', '.join(base)} positions, {', '.join(lost)} has none:"
+                f" two things change at once. To keep positions, use: {'+'.join([*base, *own])}."
             )
     return sentences
+
+
+def settings_of(options: Mapping[str, object]) -> str:
+    """As they are typed: `:size=5`."""
+    return "".join(f"{':' if not at else ','}{name}={value}" for at, (name, value) in enumerate(options.items()))
 
 
 def training_sentences(plan: Plan, task: str) -> list[str]:
