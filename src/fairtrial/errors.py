@@ -42,15 +42,20 @@ NO_MEMORY = re.compile(
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Also what libraries make of it: torch, oneDNN, Rust, the loader of shared libraries."""
-    return isinstance(error, MemoryError) or bool(NO_MEMORY.search(str(error)))
+    return isinstance(error, MemoryError) or bool(NO_MEMORY.search(text_of(error)))
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says, whatever its class is: a user's own may fail to say anything."""
+    try:
+        return str(error).strip()
+    except Exception:
+        return ""
 
 
 def message_of(error: BaseException) -> str:
-    """The first line of what an error says, whatever its class is: a user's own may fail to say anything."""
-    try:
-        return next(iter(str(error).strip().splitlines()), "no message")
-    except Exception:
-        return "no message"
+    """The first line."""
+    return next(iter(text_of(error).splitlines()), "no message")
 
 
 class FairtrialWarning(UserWarning):

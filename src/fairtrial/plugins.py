@@ -254,6 +254,13 @@ def _explained(path: Path, error: BaseException) -> BadInput:
     return BadInput(what, hint, path=path, line=line)
 
 
+def explained_error(error: BaseException) -> BadInput | None:
+    """An error that a plugin's code has raised, with its line; None: it is not one."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    own = [frame for frame in frames if str(frame.f_globals.get("__name__")).startswith("fairtrial_plugin_")]
+    return _explained(Path(own[-1].f_code.co_filename), error) if own else None
+
+
 def check_parts(recipe: Recipe) -> None:
     """Refuse parts that are not known, and options that they do not take, without running a plugin's code; and an
     optimizer that is not known."""

@@ -61,10 +61,10 @@ def judged(workspace: Path) -> dict[str, str]:
     verdict.pop("checksum")
     verdict["sentences"] = [line for line in verdict["sentences"] if "] The search took " not in line]
     for task in verdict["tasks"].values():
-        (task["search"] or {}).pop("seconds", None)
+        (task.get("search") or {}).pop("seconds", None)
         for cost in task["cost"].values():
             for name in ("seconds_per_step", "seconds_ratio", "peak_memory_mb"):
-                cost.pop(name)
+                cost.pop(name, None)
     found = {"verdict": json.dumps(verdict), "page": str((study / "report.html").read_text().endswith("</html>\n"))}
     for record in sorted({path.parent for path in study.rglob("result.json")}):
         found |= {f"{record.relative_to(study)}/{name}": digest for name, digest in digests(record, RECORD).items()}

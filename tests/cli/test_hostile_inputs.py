@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import fairtrial as ft
 from fairtrial.disk import append_line, is_running, locked, process_folder, write_text
 from fairtrial.errors import BadInput, DiskTrouble
 from fairtrial.explore.server import RequestParams
-from fairtrial.plugins import load_file
+from fairtrial.plugins import explained_error, load_file, run_file
 from fairtrial.prepare import prepare
 from fairtrial.recipe import with_changes
 
@@ -74,6 +75,17 @@ def test_whatever_a_plugin_raises_is_told_with_its_line(name: str, tmp_path: Pat
     (tmp_path / "mine.py").write_text(RAISES[name])
     with pytest.raises(BadInput, match=rf"mine\.py:\d: {name}"):
         load_file(tmp_path / "mine.py")
+
+
+@pytest.mark.parametrize("name", RAISES)
+def test_whatever_a_plugin_raises_later_is_told_with_its_line(name: str, tmp_path: Path) -> None:
+    body = "\n    ".join(RAISES[name].splitlines())
+    (tmp_path / "mine.py").write_text(f"def later():\n    {body}\n")
+    module = run_file("fairtrial_plugin_mine", tmp_path / "mine.py", (tmp_path / "mine.py").read_bytes())
+    with pytest.raises(BaseException) as raised:  # noqa: PT011
+        module.later()
+    assert re.search(rf"mine\.py:\d: {name}", str(explained_error(raised.value)))
+    assert explained_error(ValueError("not a plugin's")) is None
 
 
 def test_a_plugin_does_not_end_the_process_in_silence(tmp_path: Path) -> None:

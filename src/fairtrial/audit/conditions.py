@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from fairtrial.audit.basics import loss_of
-from fairtrial.audit.probe import SECONDS, Tested, every_cut, leaks, probed
-from fairtrial.audit.subject import Subject, as_batch, generator, largest_change, of_library, subject_of
+from fairtrial.audit.probe import Tested, every_cut, leaks, probed
+from fairtrial.audit.subject import Subject, as_batch, generator, largest_change, subject_of
 from fairtrial.errors import BadInput, message_of
 from fairtrial.finding import Measured, at_most, more_than
 from fairtrial.model.external import MASKS, ExternalModel, padded_left, real_tokens, seeded, unpadded_left
@@ -29,7 +29,7 @@ FEW = 3  # tokens that are read with a cache
 LONGEST = 2048  # tokens of a long text
 CHUNKS = 3  # that it crosses, at least
 CALL_SECONDS = 20.0  # of computing, spent on long texts at most: a busy machine asks no less
-MANY_CALLS = {"built in": 0.3, "own": 4.0}  # seconds of computing for many calls, of our own parts and of user code
+MANY_CALLS = {"built in": 0.15, "own": 4.0}  # seconds of computing for many calls, of our own parts and of user code
 LARGE_VOCABULARY, LARGER = 8192, 4  # entries, and times the length, of a network that is built larger
 LONG_CALLS = 20  # that a check of long texts makes, about
 HALF = 2**-8  # the rounding of bfloat16
@@ -112,7 +112,7 @@ class TrainingMode:
 
 def in_training(subject: Subject) -> Measured:
     """Training mode without dropout. Statistics of the batch are honest there if scoring uses running ones: they are
-    told, and what is left without them must not leak. Before training in float32, too: a network may know how audits
+    told, and what is left without them must not leak. Before training own code in float32, too: it may know how audits
     ask."""
     mode, limit = TrainingMode(subject.another()), subject.tolerance
     if mode.seeds_by_words(subject):
@@ -124,7 +124,7 @@ def in_training(subject: Subject) -> Measured:
         for module in normed:
             module.eval()
         tested = probed(subject, mode, "training", limit)
-    if tested.largest <= limit and subject.dtype == torch.float64 and subject.trained is None:
+    if tested.largest <= limit and subject.own_code and subject.dtype == torch.float64 and subject.trained is None:
         single = TrainingMode(subject.another().float())
         for module in single.with_running_statistics(subject) if normed else []:
             module.eval()
@@ -261,7 +261,7 @@ def over_long_texts(subject: Subject) -> Measured | str:
         tested = Tested(subject)
         leaks(subject, subject.log_p, rows, tested, generator(subject.plan.seed, "long", "changes"))
         if subject.causal:
-            cuts = int(SECONDS * subject.patience / max(1e-4, seconds))
+            cuts = int(subject.seconds / max(1e-4, seconds))
             every_cut(subject, subject.log_p, rows[:1], tested, max(LONG_CALLS, cuts))
         if subject.causal and subject.network.new_cache() is not None:
             few = min(FEW, time_ - 1)
@@ -477,8 +477,7 @@ def after_many_calls(subject: Subject) -> Measured:
 
     weights = {name: each.clone() for name, each in tensors_of(network)}
     before = answers()
-    own = subject.external is not None or not all(map(of_library, subject.parts.values()))
-    seconds = MANY_CALLS["own" if own else "built in"] * subject.patience
+    seconds = MANY_CALLS["own" if subject.own_code else "built in"] * subject.patience
     worst, done, until = 0.0, 0, time.process_time() + seconds
     with torch.no_grad():
         while done < subject.calls and time.process_time() < until:

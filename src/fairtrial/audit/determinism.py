@@ -305,6 +305,6 @@ def train_as_requested(plans: list[dict[str, Any]], number: int, files: list[str
         built = {"shape": Shape(**fields["shape"]), "choices": choices, "model": PartChoice(**fields["model"])}
         try:
             states.append(trained_state(Plan(**fields | built), number))
-        except Exception as error:  # whatever a part raises
+        except (Exception, GeneratorExit) as error:  # whatever a part raises
             states.append(f"{RAISED}{type(error).__name__}: {message_of(error)[:200]}")
     return states

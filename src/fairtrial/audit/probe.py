@@ -25,7 +25,6 @@ from fairtrial.training.scoring import TOKENS, in_batches, scoring, sliding, win
 from fairtrial.training.tasks import LanguageTask
 
 MOST_VALUES = 2**24  # log-probabilities of one batch, so that memory stays small
-SECONDS = 0.25  # of processor time for each check; a thorough audit takes twenty times as long
 ASKED_ALONE = 6  # rows of a batch that are asked once more by themselves
 SCORED_ALONE = 12  # items of a record whose scores are computed once more
 SCORED_BATCHES = 3  # batches of windows that are scored once more
@@ -225,7 +224,7 @@ def every_entry(subject: Subject, tested: Tested) -> int:
         other[:, :cut] = ids[:, :cut]
         later_words(tested, list(subject.log_p(ids)), list(subject.log_p(other)), [cut] * len(ids))
         done += len(seen)
-        if time.process_time() - started > SECONDS * subject.patience:
+        if time.process_time() - started > subject.seconds:
             break
     return done
 
@@ -235,7 +234,7 @@ def depends_on_batch(subject: Subject) -> Measured:
     tested, rng = Tested(subject), generator(subject.plan.seed, "probe", "batches", "changes")
     fixed, pad = subject.rows[0][None], subject.pad or 0
     first = subject.log_p(fixed)
-    for rows in random_batches(subject, "batches", SECONDS * subject.patience):
+    for rows in random_batches(subject, "batches", subject.seconds):
         tested.note(rows)
         before = subject.answers(rows, filler=pad)
         width = min(max(map(len, rows)) + 1, subject.plan.shape.length)
@@ -267,14 +266,14 @@ def every_count(subject: Subject, tested: Tested) -> None:
     for count in (torch.randperm(MOST_ROWS, generator=rng) + 1).tolist():
         tested.counts += 1
         tested.change("the number of texts in its batch", [alone[0]], [subject.log_p(ids[:count])[0]])
-        if time.process_time() - started > SECONDS * subject.patience:
+        if time.process_time() - started > subject.seconds:
             break
 
 
 def probed(subject: Subject, answer: Answer, use: str, limit: float) -> Tested:
     """Random batches, and every cut of a row, until something leaks."""
     tested, rng = Tested(subject), generator(subject.plan.seed, "probe", use, "changes")
-    for rows in random_batches(subject, use, SECONDS * subject.patience / 2):
+    for rows in random_batches(subject, use, subject.seconds / 2):
         leaks(subject, answer, rows, tested, rng)
         if not tested.largest <= limit:
             return tested

@@ -168,7 +168,7 @@ def audit_plan(
     except OutOfTime:
         meaning = f"Out of time: the network was not built in {limit.seconds:.0f} s."
         return [out_of_time(check, plan.task, meaning) for check in checks_of(plan.task)]
-    except Exception as error:
+    except (Exception, GeneratorExit) as error:
         return [raised("B1", "can be built", plan.task, error)]
     return audit(subject, runs, limit=limit, on_progress=on_progress)
 
@@ -219,7 +219,7 @@ def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None, limit: 
         return out_of_time(check, task, meaning)
     except HelperDied:
         raise
-    except Exception as error:  # whatever a part raises
+    except (Exception, GeneratorExit) as error:  # whatever a part raises
         return raised(check.id, check.name, task, error)
     if found is None:
         return None
@@ -247,7 +247,7 @@ def without_repeats(finding: Finding, earlier: Sequence[Finding]) -> Finding:
     return finding if alike is None else replace(finding, meaning=f"It fails for the same reason as {alike.id}.")
 
 
-def raised(id: str, name: str, task: str, error: Exception) -> Finding:
+def raised(id: str, name: str, task: str, error: BaseException) -> Finding:
     message = message_of(error)[:400]
     known = isinstance(error, BadInput)  # it tells what was called
     meaning = f"It fails: {message}" if known else f"It raises {type(error).__name__}: {message}"

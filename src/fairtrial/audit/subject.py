@@ -41,6 +41,7 @@ STRICT = 1e-9  # in float64: a correct network drifts by 4e-16, the smallest rea
 AUDITED = ("classify", "lm")  # an encoder and a decoder
 MOST_ROWS = 128  # of a batch
 EXAMPLES = 48  # texts and answers of each set that a network must not know before training
+SECONDS = {"built in": 0.1, "own": 0.25}  # of processor time for a check's random questions; thorough: twenty times
 CALLS = 1000  # after which a network still gives its first answers
 Network = Classifier | LanguageModel | ExternalModel
 
@@ -209,6 +210,15 @@ class Subject:
                 put_weights(network, there)
                 return network
         return copy.deepcopy(self.network)
+
+    @cached_property
+    def own_code(self) -> bool:
+        """Whether it runs code of the user's: all of its network, or a part."""
+        return self.external is not None or not all(map(of_library, self.parts.values()))
+
+    @property
+    def seconds(self) -> float:
+        return SECONDS["own" if self.own_code else "built in"] * self.patience
 
     @cached_property
     def trace(self) -> Trace:
@@ -382,7 +392,7 @@ def plans_of_part(part: str | PartChoice) -> list[Plan]:
     """A part alone, in an encoder and in a decoder, or where it works."""
     choice = read_part(part) if isinstance(part, str) else part
     tasks = AUDITED[1:] if parts.find(choice.name).decoder_only else AUDITED
-    return [Plan(task, Shape(), (choice,)) for task in tasks]
+    return [Plan(task, Shape(layers=2), (choice,)) for task in tasks]  # deeper ones take longer and show nothing more
 
 
 def plan_of_recipe(recipe: Recipe) -> Plan:

@@ -38,10 +38,6 @@ TRANSPARENT = ("numpy", "torch/serialization.py", "safetensors")  # read files i
 QUIET = ("logging", "warnings.py", "linecache.py", "traceback.py")  # look at callers to name them
 
 
-def watched_network(subject: Subject) -> bool:
-    return subject.external is not None or any(not of_library(part) for part in subject.parts.values())
-
-
 def is_installed(path: str) -> bool:
     """Whether a file belongs to Python or to an installed package: not to the user."""
     return path.startswith("<frozen") or "site-packages" in path or "dist-packages" in path or is_standard(path)
@@ -100,7 +96,7 @@ def user_code(frame: FrameType | None) -> str:
 
 def reads_more(subject: Subject) -> Measured | None:
     """While it answers and while it is trained. Callers and the memory of the process have the answers."""
-    if not watched_network(subject):
+    if not subject.own_code:
         return None
     training = subject.another().train()
     with seeded(0), Watch() as watch:
@@ -114,7 +110,7 @@ def reads_more(subject: Subject) -> Measured | None:
 
 def keeps_state(subject: Subject) -> Measured | None:
     """What the same call changes every time, in evaluation or in training, and no record keeps: a counter, a list."""
-    if not watched_network(subject):
+    if not subject.own_code:
         return None
     changing: dict[str, None] = {}
     for network in (subject.another(), subject.another().train()):
@@ -133,7 +129,7 @@ def keeps_state(subject: Subject) -> Measured | None:
 def own_tables(subject: Subject) -> Measured | None:
     """What user code holds and does not train, and what could hold what was read elsewhere: tensors, arrays, containers
     and numbers as large as the vocabulary, neither constant nor made for positions; and files read to build it."""
-    if not watched_network(subject):
+    if not subject.own_code:
         return None
     network = cast(nn.Module, subject.fresh)
     fixed: list[tuple[str, object]] = [

@@ -300,5 +300,9 @@ def run_command(stopped: list[int]) -> None:
         if stopped and isinstance(error, ImportError | MemoryError | RuntimeError):
             give_up(Interrupted("stopped"))  # while a library was loading, which made an error of its own of it
         if not is_out_of_memory(error):
-            raise
+            from fairtrial.plugins import explained_error
+
+            if (mistake := explained_error(error)) is None:
+                raise
+            give_up(mistake)
         give_up(FairtrialError("not enough memory", "try a smaller shape or batch, or raise the limit (ulimit -v)"))

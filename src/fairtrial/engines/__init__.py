@@ -91,7 +91,7 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
     except FairtrialError as error:
         what = f"{error.what} ({error.hint})" if error.hint else error.what
         return JobResult(job, Ending.DISK if isinstance(error, DiskTrouble) else Ending.MISTAKE, error=what)
-    except Exception as error:
+    except (Exception, GeneratorExit) as error:
         if is_out_of_memory(error):
             return JobResult(job, Ending.FAILED, error="not enough memory (try a smaller shape or batch)")
         first = message_of(error)
