@@ -38,8 +38,8 @@ SIZES = {
     ),
     "classify": (Row(float("inf"), 64, Pace(6.8, 0.0128, 0.0, 0.13)),),
 }
-# passes over the text up to: input noise, dropout of a language model
-NOISE = ((2.5, 0.0, 0.0), (10.0, 0.1, 0.0), (30.0, 0.2, 0.0), (float("inf"), 0.2, 0.1))
+# passes over the text up to: input noise, dropout of a language model. Few passes are better without: docs/speed.md
+NOISE = ((15.0, 0.0, 0.0), (30.0, 0.1, 0.1), (float("inf"), 0.2, 0.1))
 MOST_PASSES = {"lm": 150.0, "classify": 12.0}  # more were not measured, or did not help
 LEAST_STEPS = {"lm": 50, "classify": 100}  # fewer learn little more than how often words and classes occur
 
