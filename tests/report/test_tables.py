@@ -349,7 +349,7 @@ def study(tmp_path: Path, finished_records: dict[str, Path]) -> Path:
 def test_the_command_prints_each_format(study: Path, fairtrial: Callable[..., Any]) -> None:
     text = fairtrial("verdict", study)
     assert text.code == 0
-    assert "Encoder and classifier: compared with learned, in points" in text.out
+    assert "Encoder and classifier: compared with learned on test, in points" in text.out
     assert "exploratory: each test set by itself" in text.out
     assert "exploratory: other" not in text.out
     assert "exploratory: other" in fairtrial("verdict", study, "--all").out
