@@ -22,8 +22,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 HERE = Path(__file__).resolve().parent
-ROOT, RESEARCH, ASSETS = HERE.parent, HERE.parent / "research", HERE / "site"
-OURS = ("*.md", "*.py", "*.jinja", "*.ipynb", "nav.json", "site", "__pycache__")  # what is not copied as it is
+ROOT, RESEARCH, ASSETS = HERE.parent, HERE.parent / "research", HERE / "theme"
+OURS = ("*.md", "*.py", "*.jinja", "*.ipynb", "nav.json", "theme", "__pycache__")  # what is not copied as it is
 EXTENSIONS = ["tables", "fenced_code", "codehilite", "toc", "attr_list", "sane_lists"]
 SETTINGS = {"codehilite": {"guess_lang": False}, "toc": {"permalink": "#", "toc_depth": "2-3"}}
 

@@ -75,7 +75,7 @@ def test_a_studys_outcomes_exported_give_its_own_numbers(
     said = fairtrial("verdict", path, "--baseline", "none", "--json")
     assert from_json(json.loads(said.out)).tasks["accuracy"].comparisons == own.comparisons
     said = fairtrial("verdict", path, "--baseline", "none")
-    assert "compared with none, in points" in said.out
+    assert "compared with none on" in said.out
 
 
 def test_a_language_models_documents_weigh_as_in_a_study() -> None:
@@ -258,7 +258,10 @@ def test_a_pattern_says_whose_each_table_is(name: str, pattern: str, tmp_path: P
     found = ft.verdict(pattern, baseline="my-old")
     assert found.comparisons[0].difference.estimate == ft.verdict(made_up(items=40)).comparisons[0].difference.estimate
     said = ft.verdict(pattern).text
-    assert "The baseline is my-new, the first variant; another: --baseline my-old, in Python baseline='my-old'." in said
+    assert (
+        "The baseline is my-new, the first variant. To choose another: --baseline my-old (in Python baseline='my-old')."
+        in said
+    )
     assert "Columns: item from 'id', label from 'gold', prediction from 'pred'; not used: text." in said
     assert not any("first variant" in line for line in found.text)
 

@@ -100,8 +100,8 @@ def judge_results(results: Results, asked: Asked, *, name: str | None = None) ->
         one, question = True, Question.CHECKPOINTS
     verdict = judge_study(name or results.name, tasks)
     if asked.baseline is None and asked.threshold is None:
-        another = f"--baseline {variants[1]}, in Python baseline={variants[1]!r}"
-        notes.insert(0, f"The baseline is {chosen}, the first variant; another: {another}.")
+        another = f"--baseline {variants[1]} (in Python baseline={variants[1]!r})"
+        notes.insert(0, f"The baseline is {chosen}, the first variant. To choose another: {another}.")
     if len(tasks) > 1:
         notes.append(f"Judged by {next(iter(tasks))}; other metrics are exploratory. Choose another {CHOOSE}.")
     notes += [same_words(same)] if same and not one else []

@@ -213,8 +213,11 @@ def some(
 
 def comparisons(task: TaskVerdict) -> Table | None:
     before = any(each.judged_before for each in task.comparisons)
-    rows = (comparison_row(task, each, each.q if each.judged_before else each.p_adjusted) for each in task.comparisons)
+    rows = [comparison_row(task, each, each.q if each.judged_before else each.p_adjusted) for each in task.comparisons]
     against = " and ".join(dict.fromkeys(named(task, each.baseline).stamped for each in task.comparisons))
+    sets = {each.test_set for each in task.comparisons}
+    if len(sets) == 1 and "" not in sets:  # said once, above the table
+        rows, against = [(cells[0], Cell(""), *cells[2:]) for cells in rows], f"{against} on {sets.pop()}"
     columns = (
         *("variant", "test set", "verdict", "difference", "q" if before else "p (Holm)", "seeds", "items"),
         *("detectable at 80% power", "more needed"),
