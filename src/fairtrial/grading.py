@@ -40,7 +40,6 @@ NEAR_WEIGHTS = 0.01  # relative distance
 CHANCE = 0.01  # of any false alarm in a whole class
 SAMPLED = 4096  # weights of a network that are compared
 SEED_AT_END = re.compile(r"(\d+)$")
-Judge = Callable[[str, "Submission"], Verdict]
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ class Grading:
 
     def grade(self, folder: Path, count: int, on_status: Callable[[str], None]) -> Grades:
         base = self.read(self.baseline, BASELINE)
-        judge = self.judge_records(base) if base.records else self.judge_tables(base)
+        of_records = records_judge(base.records, self.data, self.asked.margin) if base.records else None
         grades, traces = list[Grade](), list(base.traces)
         records: dict[str, list[Record]] = {}
         places, ignored = submissions(folder, self.baseline)
@@ -213,7 +212,8 @@ class Grading:
                 own = self.read(path, name, [*base.records.values()])
                 traces += own.traces
                 records[name] = [*own.records.values()]
-                grades.append(Grade(name, judge(name, own)))
+                verdict = of_records(name, own.records) if of_records else self.judge_tables(base, name, own)
+                grades.append(Grade(name, verdict))
             except Exception as error:  # whatever a student hands in, the others are graded
                 problem = error.what if isinstance(error, BadInput) else f"cannot be read ({message_of(error)})"
                 grades.append(Grade(name, problem=" ".join(problem.split())))
@@ -266,71 +266,67 @@ class Grading:
             results = read_files([(each, {"variant": name}) for each in files], self.reading)
         return Submission(results.cells, {}, tuple(table_traces(name, results)))
 
-    def judge_tables(self, base: Submission) -> Judge:
+    def judge_tables(self, base: Submission, name: str, own: Submission) -> Verdict:
         theirs = base.cells or {}
+        if own.records:
+            raise BadInput(f"{name} holds records, but the baseline is a table of results")
+        if ("item" in theirs) != ("item" in (own.cells or {})):
+            what = "single test items" if "item" in theirs else "one score per run"
+            raise BadInput(f"the baseline has {what}, the submission has not")
         asked = replace(self.asked, baseline=BASELINE)
+        return judge_results(Results(joined([theirs, own.cells or {}])), asked, name=name)
 
-        def judge(name: str, own: Submission) -> Verdict:
-            if own.records:
-                raise BadInput(f"{name} holds records, but the baseline is a table of results")
-            if ("item" in theirs) != ("item" in (own.cells or {})):
-                what = "single test items" if "item" in theirs else "one score per run"
-                raise BadInput(f"the baseline has {what}, the submission has not")
-            return judge_results(Results(joined([theirs, own.cells or {}])), asked, name=name)
 
-        return judge
+def records_judge(
+    base: Mapping[int, Record], data: str | None = None, margin: float | None = None
+) -> Callable[[str, Mapping[int, Record]], Verdict]:
+    """Judges records of one variant, by seed, against those of a baseline: by what the test items are, which the data
+    say."""
+    from fairtrial.prepare import prepare
+    from fairtrial.statistics.outcomes import LEAST, TaskOutcomes
+    from fairtrial.statistics.verdict import judge_study
+    from fairtrial.study import artifacts
+    from fairtrial.study.design import METRIC
+    from fairtrial.study.plan import check_same_cuts, check_same_items, check_same_texts
 
-    def judge_records(self, base: Submission) -> Judge:
-        """By what the test items are, which the data say and no student does."""
-        from fairtrial.prepare import prepare
-        from fairtrial.statistics.outcomes import LEAST, TaskOutcomes
-        from fairtrial.statistics.verdict import judge_study
-        from fairtrial.study import artifacts
-        from fairtrial.study.design import METRIC
-        from fairtrial.study.plan import check_same_cuts, check_same_items, check_same_texts
+    first = next(iter(base.values()))
+    place = data or first.recipe.data.source
+    recipe = replace(first.recipe, data=replace(first.recipe.data, source=place))
+    prepared = prepare(recipe, first.trial.seed)
+    if prepared.corpus.files != first.trial.data:
+        raise BadInput("the data here are not those of the baseline's records", "name them: --data PATH")
+    tests = prepared.splits.tests
+    groups = {name: prepared.groups(documents) for name, documents in tests.items()}
+    items = {name: len(documents) for name, documents in tests.items()}
+    least = LEAST[METRIC[recipe.task]] if margin is None else margin
 
-        first = next(iter(base.records.values()))
-        place = self.data or first.recipe.data.source
-        recipe = replace(first.recipe, data=replace(first.recipe.data, source=place))
-        prepared = prepare(recipe, first.trial.seed)
-        if prepared.corpus.files != first.trial.data:
-            raise BadInput("the data here are not those of the baseline's records", "name them: --data PATH")
-        tests = prepared.splits.tests
-        groups = {name: prepared.groups(documents) for name, documents in tests.items()}
-        items = {name: len(documents) for name, documents in tests.items()}
-        metric = METRIC[recipe.task]
-        least = LEAST[metric] if self.asked.margin is None else self.asked.margin
+    def outcomes(name: str, records: Mapping[int, Record]) -> dict[str, artifacts.SetOutcomes]:
+        found = {seed: artifacts.proven_outcomes(record, items) for seed, record in records.items()}
+        return artifacts.stacked(found, name, records)
 
-        def outcomes(name: str, records: Mapping[int, Record]) -> dict[str, artifacts.SetOutcomes]:
-            found = {seed: artifacts.proven_outcomes(record, items) for seed, record in records.items()}
-            return artifacts.stacked(found, name, records)
+    theirs = outcomes(BASELINE, base)
 
-        theirs = outcomes(BASELINE, base.records)
+    def judge(name: str, own: Mapping[int, Record]) -> Verdict:
+        one = next(iter(own.values()))
+        if any(each.trial.data != first.trial.data for each in own.values()):
+            raise BadInput("it was trained or tested on other data than the baseline")
+        both = {BASELINE: recipe, name: replace(one.recipe, data=replace(one.recipe.data, source=place))}
+        check_same_items(both)
+        check_same_texts(both, first.trial.seed)
+        check_same_cuts(both, recipe, prepared)
+        artifacts.check_same_scoring([*base.values(), *own.values()])
+        task = TaskOutcomes(
+            task=recipe.task,
+            baseline=BASELINE,
+            least_difference=least,
+            variants={BASELINE: theirs, name: outcomes(name, own)},
+            labels=prepared.splits.labels,
+            clusters={test: group for test, group in groups.items() if group is not None},
+            training={name: artifacts.training_ends(own), BASELINE: artifacts.training_ends(base)},
+        )
+        return judge_study(name, {recipe.task: task})
 
-        def judge(name: str, own: Submission) -> Verdict:
-            one = next(iter(own.records.values()))
-            if any(each.trial.data != first.trial.data for each in own.records.values()):
-                raise BadInput("it was trained or tested on other data than the baseline")
-            both = {
-                BASELINE: recipe,
-                name: replace(one.recipe, data=replace(one.recipe.data, source=place)),
-            }
-            check_same_items(both)
-            check_same_texts(both, first.trial.seed)
-            check_same_cuts(both, recipe, prepared)
-            artifacts.check_same_scoring([*base.records.values(), *own.records.values()])
-            task = TaskOutcomes(
-                task=recipe.task,
-                baseline=BASELINE,
-                least_difference=least,
-                variants={BASELINE: theirs, name: outcomes(name, own.records)},
-                labels=prepared.splits.labels,
-                clusters={test: group for test, group in groups.items() if group is not None},
-                training={name: artifacts.training_ends(own.records), BASELINE: artifacts.training_ends(base.records)},
-            )
-            return judge_study(name, {recipe.task: task})
-
-        return judge
+    return judge
 
 
 def submissions(folder: Path, baseline: Path) -> tuple[dict[str, Path], list[str]]:

@@ -140,6 +140,10 @@ MLFLOW = "run_id,status,start_time,metrics.val_loss,metrics.train_loss,params.lr
     f"id{loss},FINISHED,{n},{loss},3.1,0.1,{n % 2},{name}\n"
     for n, (name, loss) in enumerate((("adamw", 3.281), ("adamw", 3.283), ("muon", 3.271), ("muon", 3.273)))
 )
+MLFLOW_PAGE = "Start Time;Run ID;Name;params.opt;params.seed;metrics.val_loss\n" + "".join(
+    f"2026;id{n};run;{name};{n % 2};{str(loss).replace('.', ',')}\n"
+    for n, (name, loss) in enumerate((("adamw", 3.281), ("adamw", 3.283), ("muon", 3.271), ("muon", 3.273)))
+)
 PLAIN = "config,run,final_loss\nadamw,0,3.281\nadamw,1,3.283\nmuon,2,3.271\nmuon,3,3.273\n"
 
 
@@ -151,6 +155,7 @@ PLAIN = "config,run,final_loss\nadamw,0,3.281\nadamw,1,3.283\nmuon,2,3.271\nmuon
         (TRACKIO, "variant from 'run_name'"),
         (TRACKIO, "Each run counts by its last step (100)."),
         (MLFLOW, "variant from 'params.opt', value from 'metrics.val_loss'"),
+        (MLFLOW_PAGE, "run from 'Run ID', variant from 'params.opt', value from 'metrics.val_loss'"),
         (PLAIN, "variant from 'config', value from 'final_loss'"),
         (PLAIN, "No column tells the seeds"),
     ],

@@ -14,6 +14,7 @@ import pytest
 from loops import LOOPS, RULES, Loop, gate_of, greedy, rates
 
 import fairtrial as ft
+from fairtrial.gate.actions import candidate_recipe, scores_of
 from fairtrial.gate.decision import Answer, GateRule, Why, correlation_allowed, gain_test, judge_pairs
 from fairtrial.gate.ledger import Ledger, Scored
 from sampling import cases
@@ -169,7 +170,8 @@ def test_a_new_incumbent_is_judged_by_new_seeds(ledger: Path) -> None:
 
 
 def test_a_score_is_never_replaced(ledger: Path) -> None:
-    ft.gate_add(ledger, "muon", seed=1, score=3.1)
+    gate = ft.gate_add(ledger, "muon", seed=1, score=3.1)
+    assert gate.next_command.endswith("--seed 1 --incumbent-score SCORE")
     ft.gate_add(ledger, "muon", seed=1, score=3.1)  # the same again is no second run
     with pytest.raises(ft.BadInput, match=r"already has the score 3\.1"):
         ft.gate_add(ledger, "muon", seed=1, score=3.0)
@@ -269,6 +271,54 @@ def test_results_of_any_trainer_are_read(ledger: Path, fairtrial: Call) -> None:
     rows = [f"{name},{seed},{loss}" for name, side in (("base", theirs), ("muon", ours)) for seed, loss in side.items()]
     (ledger.parent / "runs.csv").write_text("\n".join(["variant,seed,val_loss", *rows]))
     assert ft.gate_add(ledger, "muon", results=ledger.parent / "runs.csv").answer == Answer.KEEP
+
+
+def test_the_test_sets_answer_for_new_items_where_single_items_are_known(tmp_path: Path) -> None:
+    chance = np.random.default_rng(5)
+    hard = chance.normal(0, 0.3, 60)  # items differ in what the change does to them
+    lines = ["variant,seed,item,correct"]
+    for name, gain in (("base", 0.0), ("muon", 0.15)):
+        for seed in range(5):
+            right = chance.random(60) < np.clip(0.5 + gain + hard * (gain > 0), 0, 1)
+            lines += [f"{name},{seed},{item},{int(own)}" for item, own in enumerate(right)]
+    (tmp_path / "tests.csv").write_text("\n".join(lines))
+    intervals = {}
+    for kind in ("items", "runs"):
+        ledger = tmp_path / f"{kind}.jsonl"
+        ft.gate_new(ledger, "accuracy", incumbent="base")
+        ours = {seed: 0.7 + seed % 3 / 100 for seed in range(10, 20)}
+        theirs = {seed: 0.5 + seed % 4 / 100 for seed in range(10, 20)}
+        assert ft.gate_add(ledger, "muon", scores=ours, incumbent_scores=theirs).answer == Answer.KEEP
+        table = scores_of(str(tmp_path / "tests.csv"))
+        how = {"results": tmp_path / "tests.csv"} if kind == "items" else {"scores": table["muon"]}
+        final = ft.gate_final(ledger, **how, **({} if kind == "items" else {"first_scores": table["base"]}))
+        assert final.new_items == (kind == "items")
+        assert "Selection cost" in str(final)
+        intervals[kind] = final.tests
+    items, runs = intervals["items"], intervals["runs"]
+    assert items.estimate == pytest.approx(runs.estimate)
+    assert items.high - items.low > runs.high - runs.low
+
+
+@pytest.mark.second
+def test_own_trainings_open_their_test_sets_once(tmp_path: Path, course_folder: Path) -> None:
+    ledger, recipe = tmp_path / "own.jsonl", tmp_path / "tiny.toml"
+    small = ft.Recipe.load("classify").with_(layers=1, width=16, hidden=16, steps=3, batch=8)
+    recipe.write_text(small.to_toml())
+    ft.gate_new(ledger, task="classify", data=course_folder, recipe=str(recipe), incumbent="learned")
+    with Ledger.writing(ledger) as book:
+        book.propose("rope", recipe=candidate_recipe(book, "rope")[1])
+        for seed in range(8):
+            if book.incumbent == "rope":
+                break
+            book.score(Scored("learned", seed, 50 + seed % 3))
+            book.score(Scored("rope", seed, 70 + 2 * (seed % 2)))
+            book.settle()
+    final = ft.gate_final(ledger, pairs=3, jobs=1)
+    assert (final.incumbent, final.new_items) == ("rope", True)
+    records = sorted((tmp_path / "own-runs").rglob("result.json"))
+    assert len(records) == 6
+    assert all(json.loads(path.read_text())["tests"] for path in records)
 
 
 @pytest.mark.second

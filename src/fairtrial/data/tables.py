@@ -307,6 +307,9 @@ def text_table(file: TextFile, has_header: Callable[[Sequence[str]], bool], suff
     return Table(str(file.path), named, [line for line, _ in rows[header:]], file.sha256, header)
 
 
+DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+)$")  # where semicolons separate cells
+
+
 def separator_of(file: TextFile, suffix: str) -> str:
     if suffix != ".csv":
         return "\t"
@@ -326,7 +329,7 @@ def separated_cells(file: TextFile, suffix: str) -> Iterator[tuple[int, list[str
     try:
         for cells in reader:
             if any(cells):
-                yield start, cells
+                yield start, [DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells] if separator == ";" else cells
             start = reader.line_num + 1
     except csv.Error as error:
         hint = 'quote a text that contains commas or quotes, and double each quote in it: "a ""fine"" film"'

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairtrial.gate.ledger import Ledger
     from fairtrial.gate.state import Gate, SelfTest
     from fairtrial.recipe import Recipe
+    from fairtrial.results.values import Interval
     from fairtrial.stored import TrialResult
 
 OWN_METRICS = {
@@ -181,7 +182,7 @@ def gate_add(
                 if book.waiting(candidate) is not None or name == book.incumbent:
                     book.score(Scored(name, int(number), float(value), seconds))
                     book.settle()
-    return gate(path)
+    return state_of(book)
 
 
 def gate_run(
@@ -319,15 +320,19 @@ def gate_final(
     pairs: int = 5,
     scores: Mapping[int, float] | None = None,
     first_scores: Mapping[int, float] | None = None,
+    results: str | Path | None = None,
     jobs: int | None = None,
 ) -> Gate:
     """Open the test sets, once: today's incumbent against the first one. The ledger then takes no further proposals.
+
+    Own trainings, and results with a row for each test item, are judged for new test items, too.
 
     Args:
         ledger (LEDGER): The file.
         pairs: How many pairs to train and score on the test sets.
         scores (SEED=SCORE): Of another trainer: test scores of today's incumbent.
         first_scores (SEED=SCORE): Of another trainer: test scores of the first incumbent.
+        results (FILE): Of another trainer: a table with the columns variant and seed, and a score or one row per item.
         jobs: Trainings at a time. Default: one per core.
 
     >>> _ = ft.gate_new("last.jsonl", "val_loss", incumbent="base")
@@ -341,11 +346,46 @@ def gate_final(
     path, book = Path(ledger), Ledger.read(Path(ledger))
     if book.tests is not None:
         raise BadInput("the test sets of this ledger were opened already", "a second look would choose by them")
+    if results is not None:
+        table = scores_of(str(results))
+        scores, first_scores = table.get(book.incumbent), table.get(book.opened.incumbent)
     given = fresh_scores(book, path, pairs, scores, first_scores, jobs, tests=True)
+    gain = gain_on_new_items(book, None if results is None else str(results), given)
     with Ledger.writing(path) as book:
         if book.tests is None:
-            book.open_tests(given)
+            book.open_tests(given, gain)
     return gate(path)
+
+
+def gain_on_new_items(book: Ledger, results: str | None, given: Mapping[str, Mapping[int, float]]) -> Interval | None:
+    """Of today's incumbent over the first, as a study judges it; None where single items are not known."""
+    from fairtrial.grading import records_judge
+    from fairtrial.record import Record
+    from fairtrial.results.judge import Asked, judge_results
+    from fairtrial.results.readers import read_results
+    from fairtrial.results.values import Interval
+    from fairtrial.study.design import METRIC
+
+    first, now = book.opened.incumbent, book.incumbent
+    if book.opened.recipe:
+        if tomllib.loads(book.opened.recipe)["task"] not in METRIC:
+            return None
+        records = {
+            name: {seed: Record.open(trial_folder(book.path, name, seed, tests=True)) for seed in given[name]}
+            for name in (first, now)
+        }
+        verdict = records_judge(records[first])(now, records[now])
+    else:
+        table = None if results is None else read_results([results])
+        if table is None or "item" not in table.rows.texts:
+            return None
+        verdict = judge_results(table, Asked(baseline=first, higher_is_better=book.opened.higher_is_better))
+    judged = next(each for each in verdict.comparisons if each.variant == now)
+    unit = 100.0 if judged.metric.is_accuracy and not book.opened.recipe else 1.0  # shares are scored, points judged
+    sign = (1 if book.opened.higher_is_better else -1) / unit
+    size = judged.difference
+    low, estimate, high = (None if each is None else sign * each for each in (size.low, size.estimate, size.high))
+    return Interval(estimate, low, high, size.level) if sign > 0 else Interval(estimate, high, low, size.level)
 
 
 def fresh_scores(

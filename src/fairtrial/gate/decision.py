@@ -26,7 +26,7 @@ from fairtrial.statistics.spread import Source
 Control = Literal["fdr", "fwer"]
 FEWEST_PAIRS = 2
 OPTIMISM = 1.3  # standard errors that are added to a gain before it is given up
-EXPECTED_CORRELATION = 0.2  # of neighbouring pairs, before any are known; it counts like so many comparisons of them:
+EXPECTED_CORRELATION = 0.35  # of neighbouring pairs, before any are known; it counts like so many comparisons of them:
 PRIOR_COMPARISONS = 10
 MOST_CORRELATION = 0.9
 WEIGHTS_SUM = 2.10974  # of 1 / (k log(k)^2) over k from 2 on
@@ -92,6 +92,7 @@ class Evidence:
     shrunken: float  # the gain, less what was luck on average
     evidence: float  # against "no gain"; the most that it ever was
     needed: float
+    curve: tuple[float, ...] = ()  # the evidence after each pair
 
 
 def correlation_allowed(proposals: Sequence[Sequence[float]]) -> float:
@@ -109,16 +110,16 @@ def correlation_allowed(proposals: Sequence[Sequence[float]]) -> float:
 
 def judge_pairs(gains: Sequence[float], rule: GateRule, level: float, correlation: float = 0.0) -> Evidence:
     """`gains`: of the candidate over the incumbent, pair by pair, in the order in which they came."""
-    most, answer, why = 1.0, Answer.MORE, Why.UNDECIDED
-    for pairs in range(1, len(gains) + 1):
-        test = gain_test(gains[:pairs], correlation) if pairs >= FEWEST_PAIRS else None
-        if test is not None:
-            most = max(most, test.evidence_of_gain())
-            answer, why = _answer(test, rule, most, 1 / level)
+    answer, why, curve = Answer.MORE, Why.UNDECIDED, [1.0][: len(gains)]
+    for pairs in range(FEWEST_PAIRS, len(gains) + 1):
+        test = gain_test(gains[:pairs], correlation)
+        curve.append(max(curve[-1], test.evidence_of_gain()))
+        answer, why = _answer(test, rule, curve[-1], 1 / level)
         if answer != Answer.MORE:
             break
-    used = gains[:pairs] if gains else gains
-    return Evidence(answer, why, len(used), *_size(used, 1 - 2 * level, correlation), most, 1 / level)
+    used = gains[: len(curve)]
+    size, shrunken = _size(used, 1 - 2 * level, correlation)
+    return Evidence(answer, why, len(used), size, shrunken, max(curve, default=1.0), 1 / level, tuple(curve))
 
 
 def gain_test(gains: Sequence[float], correlation: float = 0.0) -> Crossed:
@@ -146,9 +147,7 @@ def _answer(test: Crossed, rule: GateRule, evidence: float, needed: float) -> tu
 
 def _evidence_at(gain: float, pairs: int) -> float:
     """Of so many pairs whose mean gain is `gain` standard deviations."""
-    spread = np.resize([-1.0, 1.0], pairs)
-    spread = (spread - spread.mean()) / spread.std(ddof=1)
-    return gain_test((gain + spread).tolist()).evidence_of_gain()
+    return Crossed(gain, Source(1 / pairs, pairs - 1), None, 0.0, np.empty(0), pairs, 1, 1.0).evidence_of_gain()
 
 
 def _size(gains: Sequence[float], level: float, correlation: float) -> tuple[Interval, float]:

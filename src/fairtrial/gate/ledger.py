@@ -74,6 +74,7 @@ class TestsOpened:
     """The end: no proposal comes after it. Scores by name and seed."""
 
     scores: Mapping[str, Mapping[int, float]]
+    gain: Interval | None = None  # for new test items, too, where their single outcomes are known
 
 
 Entry = Opened | Proposed | Scored | Decided | TestsOpened
@@ -267,8 +268,8 @@ class Ledger:
         """Discard it for another reason than its scores."""
         self._append(Decided(candidate, Answer.DISCARD, why, text=text))
 
-    def open_tests(self, scores: Mapping[str, Mapping[int, float]]) -> None:
-        self._append(TestsOpened(scores))
+    def open_tests(self, scores: Mapping[str, Mapping[int, float]], gain: Interval | None) -> None:
+        self._append(TestsOpened(scores, gain))
 
     def settle(self) -> None:
         """Write down what is decided. A kept candidate is the new incumbent; others that wait were compared with the

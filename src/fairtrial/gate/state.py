@@ -10,12 +10,13 @@ import numpy as np
 
 from fairtrial.description import MISSING, Curve, Description, LineChart, Result, Table, row
 from fairtrial.formatting import few_digits, format_time, plain_number, with_interval
-from fairtrial.gate.decision import Answer, Why, gain_test, judge_pairs
+from fairtrial.gate.decision import Answer, Why, gain_test
 from fairtrial.gate.ledger import Ledger, Proposal
 from fairtrial.results.sentences import counted
 from fairtrial.results.values import Interval
 from fairtrial.typed import unstructure
 
+MOST_DRAWN = 8
 REASONS = {
     Why.EVIDENCE: "the evidence of a gain is enough",
     Why.TOO_SMALL: "a gain of the margin is ruled out",
@@ -52,6 +53,7 @@ class ProposalState:
     description: str = ""
     source_sha256: str = ""
     audited: str = ""
+    curve: tuple[float, ...] = ()  # the evidence after each pair; of the newest proposals
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +78,7 @@ class Gate(Result):
     proposals: tuple[ProposalState, ...] = ()
     confirmed: Interval | None = None  # gain of today's incumbent over the first, by fresh pairs
     tests: Interval | None = None  # the same on the test sets, once they were opened
-    curves: tuple[tuple[float, ...], ...] = ()  # evidence of each proposal after each pair
+    new_items: bool = False  # whether the interval of `tests` also holds for new test items
 
     @property
     def current(self) -> ProposalState | None:
@@ -131,10 +133,14 @@ class Gate(Result):
             lines.append(
                 told + ("" if self.confirmed else f" Measure it by fresh pairs: fairtrial gate confirm {self.ledger}")
             )
-        for name, interval in (("fresh pairs", self.confirmed), ("the test sets", self.tests)):
+        tests = "new test items" if self.new_items else "these test sets (single items are not known)"
+        for name, interval in (("fresh pairs", self.confirmed), (tests, self.tests)):
             if interval is not None:
                 size = size_text(interval)
                 lines.append(f"Gain of {self.incumbent} over the first incumbent on {name}: {size} {self.metric}.")
+        if self.tests is not None and self.tests.estimate is not None:
+            cost = few_digits(self.cumulative - self.tests.estimate)
+            lines.append(f"Selection cost {cost}: the gain on validation less the gain on the test sets.")
         if self.next_command:
             lines.append(f"Next: {self.next_command}")
         return Description(lines, [self._table()] if self.proposals else [], f"gate {self.ledger}", self._charts())
@@ -163,13 +169,10 @@ class Gate(Result):
         ).without_empty_columns()
 
     def _charts(self) -> Sequence[LineChart]:
-        if not any(len(curve) > 1 for curve in self.curves):
-            return ()
-        recent = list(zip(self.proposals, self.curves, strict=True))[-8:]
         evidence = tuple(
-            Curve(each.candidate, "evidence", tuple(enumerate(curve, start=1)))
-            for each, curve in recent
-            if len(curve) > 1
+            Curve(each.candidate, "evidence", tuple(enumerate(each.curve, start=1)))
+            for each in self.proposals
+            if len(each.curve) > 1
         )
         total, gains, spent = 0.0, [(0, 0.0)], [(0, 0.0)]
         for number, each in enumerate(self.proposals, start=1):
@@ -229,10 +232,11 @@ def size_text(gain: Interval) -> str:
 
 def state_of(ledger: Ledger) -> Gate:
     """Of a ledger that was read."""
-    proposals = tuple(proposal_state(ledger, each) for each in ledger.proposals.values())
+    drawn = [*ledger.proposals][-MOST_DRAWN:]
+    proposals = tuple(proposal_state(ledger, each, name in drawn) for name, each in ledger.proposals.items())
     rule, waiting = ledger.opened.rule, [each for each in ledger.proposals.values() if each.decided is None]
     seed = ledger.seed_for(waiting[-1]) if waiting else ledger.next_seed
-    first, now = (ledger.confirmed.get(name, {}) for name in (ledger.opened.incumbent, ledger.incumbent))
+    opened = ledger.tests
     state = Gate(
         ledger=str(ledger.path),
         metric=ledger.opened.metric,
@@ -244,13 +248,9 @@ def state_of(ledger: Ledger) -> Gate:
         next_seed=seed,
         next_command=next_command(ledger, waiting[-1] if waiting else None, seed),
         proposals=proposals,
-        confirmed=gain_between(ledger, first, now),
-        tests=None
-        if ledger.tests is None
-        else gain_between(
-            ledger, *(ledger.tests.scores.get(name, {}) for name in (ledger.opened.incumbent, ledger.incumbent))
-        ),
-        curves=tuple(evidence_curve(ledger, each) for each in ledger.proposals.values()),
+        confirmed=gain_between(ledger, ledger.confirmed),
+        tests=None if opened is None else opened.gain or gain_between(ledger, opened.scores),
+        new_items=opened is not None and opened.gain is not None,
     )
     object.__setattr__(state, "spent", sum(map(state.spent_on, proposals)))
     return state
@@ -262,19 +262,24 @@ def next_command(ledger: Ledger, waiting: Proposal | None, seed: int) -> str:
     name = waiting.proposed.candidate
     if ledger.opened.recipe:
         return f"fairtrial gate run {ledger.path} --candidate {name!r}"
-    sides = (
-        f"--seed {seed} --score SCORE"
-        if seed in waiting.theirs or seed in ledger.free
-        else (f"--seed {seed} --score SCORE --incumbent-score SCORE")
-    )
+    scores = [] if seed in waiting.ours else ["--score SCORE"]
+    scores += [] if seed in waiting.theirs or seed in ledger.free else ["--incumbent-score SCORE"]
+    sides = f"--seed {seed} {' '.join(scores)}"
     return f"fairtrial gate add {ledger.path} --candidate {name!r} {sides}"
 
 
-def proposal_state(ledger: Ledger, proposal: Proposal) -> ProposalState:
-    shown, decided, proposed = proposal.evidence(ledger.opened), proposal.decided, proposal.proposed
-    final = {} if decided is None else {"answer": decided.answer, "why": decided.why}
+def proposal_state(ledger: Ledger, proposal: Proposal, drawn: bool) -> ProposalState:
+    """What was decided is not computed again, unless its evidence is `drawn`."""
+    decided, proposed = proposal.decided, proposal.proposed
+    if decided is None or drawn or decided.gain.estimate is None:
+        values = vars(proposal.evidence(ledger.opened))
+    else:
+        values = {name: getattr(decided, name) for name in ("pairs", "gain", "shrunken", "evidence")}
+        values["needed"] = 1 / proposed.level
+    if decided is not None:
+        values = values | {"answer": decided.answer, "why": decided.why}
     return ProposalState(
-        **{**vars(shown), **final},
+        **values,
         candidate=proposed.candidate,
         number=proposed.number,
         incumbent=proposed.incumbent,
@@ -287,14 +292,9 @@ def proposal_state(ledger: Ledger, proposal: Proposal) -> ProposalState:
     )
 
 
-def evidence_curve(ledger: Ledger, proposal: Proposal) -> tuple[float, ...]:
-    gains = proposal.gains(ledger.opened)
-    rule, level, correlation = ledger.opened.rule, proposal.proposed.level, proposal.proposed.correlation
-    return tuple(judge_pairs(gains[:pairs], rule, level, correlation).evidence for pairs in range(1, len(gains) + 1))
-
-
-def gain_between(ledger: Ledger, first: Mapping[int, float], now: Mapping[int, float]) -> Interval | None:
-    """Of pairs that judged nothing: a plain t interval."""
+def gain_between(ledger: Ledger, scores: Mapping[str, Mapping[int, float]]) -> Interval | None:
+    """Of today's incumbent over the first, by pairs that judged nothing: a plain t interval."""
+    first, now = (scores.get(name, {}) for name in (ledger.opened.incumbent, ledger.incumbent))
     seeds = sorted(first.keys() & now.keys())
     if not seeds:
         return None

@@ -352,7 +352,8 @@ def distinct(table: Table, column: str) -> int:
 
 
 def plain_name(column: str) -> str:
-    return PREFIX.sub("", column.strip().lower())
+    """`params.arch` -> arch; `Run ID`, as pages of MLflow export it, -> run_id."""
+    return PREFIX.sub("", column.strip().lower()).replace(" ", "_")
 
 
 def split_names(names: Sequence[object]) -> Cells:

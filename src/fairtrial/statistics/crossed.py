@@ -97,9 +97,7 @@ class Crossed:
         """Evidence against a difference of `truth`, which may be looked at after every seed: where it is true, it ever
         reaches 1 / alpha in at most a share of alpha of studies. A t-test's Bayes factor with a unit prior (Rouder and
         others 2009; Wang and Ramdas 2025), the items' variance added to that of the mean over seeds."""
-        assert self.seed is not None
-        items = 0.0 if self.item is None else max(0.0, self.item.variance - self.rest)
-        pairs, df, variance = self.seeds, self.seed.df, self.seed.variance + items
+        pairs, df, variance = self._of_seeds
         square = (self.difference - truth) ** 2 / variance if variance else 0.0
         ratio = math.log1p(square / df) - math.log1p(square / (df * (1 + pairs)))
         return math.exp(min(700.0, (df + 1) / 2 * ratio - math.log1p(pairs) / 2))
@@ -107,8 +105,7 @@ class Crossed:
     def evidence_of_gain(self) -> float:
         """The same against "no more than zero": the prior is on gains alone. With S the two-sided evidence, that is S
         times twice the chance that the truth lies above zero, given the data."""
-        assert self.seed is not None
-        pairs, df, variance = self.seeds, self.seed.df, self.seed.variance
+        pairs, df, variance = self._of_seeds
         if not variance:
             return 1.0  # identical differences say nothing of new ones
         ratio = self.difference / math.sqrt(variance)
@@ -116,16 +113,21 @@ class Crossed:
         return self.evidence() * 2 * float(stdtr(df + 1, above))
 
     def lasting_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The differences against which there is too little `evidence`: it may be looked at after every seed."""
-        low, high = 0.0, 1e-9 + 8 * self.error
-        while self.evidence(self.difference + high) < 1 / (1 - level):
-            high *= 2
-            if high > 1e12 * (self.error + 1e-9):  # too few seeds to rule anything out
-                return -math.inf, math.inf
-        for _ in range(80):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.evidence(self.difference + middle) < 1 / (1 - level) else (low, middle)
-        return self.difference - high, self.difference + high
+        """The differences against which there is less evidence than 1 / (1 - level): it may be looked at after every
+        seed. Without ends where there are too few seeds to rule anything out."""
+        pairs, df, variance = self._of_seeds
+        enough = math.exp(min(700.0, (math.log1p(pairs) - 2 * math.log(1 - level)) / (df + 1)))
+        if enough >= 1 + pairs:
+            return -math.inf, math.inf
+        half = math.sqrt(variance * df * (enough - 1) / (1 - enough / (1 + pairs)))
+        return self.difference - half, self.difference + half
+
+    @property
+    def _of_seeds(self) -> tuple[float, float, float]:
+        """Pairs of runs, their degrees of freedom, and the variance of their mean on new items."""
+        assert self.seed is not None
+        items = 0.0 if self.item is None else max(0.0, self.item.variance - self.rest)
+        return self.seeds, self.seed.df, self.seed.variance + items
 
     @property
     def components(self) -> VarianceComponents:
