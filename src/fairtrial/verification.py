@@ -325,6 +325,8 @@ def short(value: object) -> str:
 
 def verify_study(folder: Path, options: Options, on_status: OnStatus) -> Checked:
     """Every trial's checksums and place, the verdict again from their outcomes, some trials again."""
+    if not (folder / "verdict.json").exists():
+        return Checked(folder, (Claim("files", OPEN, "the study has no verdict yet, so it claims no result"),))
     try:
         study = StudyFiles.open(folder)
         study.check_unchanged()

@@ -73,6 +73,10 @@ def sees_one_token_of_a_late_chunk(tokens):
     return scores
 
 
+def late_tokens_are_free(tokens):
+    return [score if place < 50 else 0.0 for place, score in enumerate(honest(tokens))]
+
+
 def forgets_nothing(tokens):
     import sys
     kept = sys.modules.setdefault("kept_elsewhere", type(sys)("kept_elsewhere")).__dict__
@@ -210,6 +214,10 @@ def test_every_cut_of_a_longer_text_is_asked(
 ) -> None:
     monkeypatch.setattr(scorers, "SECONDS", 60.0)
     assert "Q1" in failed(audit_scorer(scorer(TOKENS, "sees_one_token_of_a_late_chunk")))
+
+
+def test_probabilities_are_summed_after_a_long_text_too(scorer: Callable[[str, str], str]) -> None:
+    assert failed(audit_scorer(scorer(TOKENS, "late_tokens_are_free"))).keys() == {"Q2"}
 
 
 def test_the_command_says_what_is_wrong_and_exits_with_1(

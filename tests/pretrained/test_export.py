@@ -287,3 +287,21 @@ def test_a_checkpoint_that_was_fine_tuned_goes_back_where_it_came_from(
     ours: Any = run.task.network
     torch.testing.assert_close(ours(ids).detach(), theirs(input_ids=ids).logits.detach(), rtol=1e-5, atol=1e-5)
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "given")("The film is good .")["input_ids"] == row
+
+
+@pytest.mark.parametrize("steps", [1, 60])
+def test_a_full_context_gives_the_same_logits_with_first_and_with_trained_weights(
+    steps: int, tiny_recipe: Callable[..., Any], tmp_path: Path
+) -> None:
+    """By both of their kernels. Each network is as far from its own float64 numbers."""
+    parts = written("rope", "qk-norm", "swiglu", "grouped-query")
+    shape = (*SIZES[1:3], "shape.width=64", "shape.length=128", "shape.norm=rms", "shape.output_bias=false")
+    record = trained(tiny_recipe("lm", parts, *shape, f"training.duration={steps} steps"), tmp_path / "run")
+    export_record(record, tmp_path / "given")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "given").eval()
+    run = load(record)
+    ours: Any = run.task.network
+    ids = torch.randint(run.tokenizer.size, (2, 128), generator=torch.Generator().manual_seed(0))
+    for kernel in ("sdpa", "eager"):
+        theirs.set_attn_implementation(kernel)
+        torch.testing.assert_close(ours(ids).detach(), theirs(input_ids=ids).logits.detach(), rtol=0, atol=1e-5)

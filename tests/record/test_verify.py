@@ -161,6 +161,14 @@ def test_other_data_and_parts_from_a_file_are_not_guessed_at(copy: Path, fairtri
     assert not canary.exists(), "nothing in a record is run"
 
 
+def test_notes_of_another_version_are_not_proven(copy: Path) -> None:
+    machine = plain_of(copy / "trial.json")["environment"] | {"fairtrial": "0.1.9"}
+    reseal(copy, trial={"environment": machine, "notes": ["better than all others"]})
+    found = check(copy)
+    assert (found.state, states(found)["training"]) == ("consistent", "proven")
+    assert "its notes are of version 0.1.9" in found.reason
+
+
 def test_many_submissions_give_one_table(finished_records: dict[str, Path], copy: Path, fairtrial: Call) -> None:
     result = plain_of(copy / "result.json")
     result["tests"]["test"]["accuracy"] = 1.0
@@ -200,3 +208,7 @@ def test_a_studys_verdict_and_trials_are_judged_again(tiny_recipe: Call, tmp_pat
     found = check(folder, trials=0)
     assert (states(found)["verdict"], found.state) == ("false", "false")
     assert "comparisons[0].difference" in found.claims[1].detail
+    write_document(folder / "plan.json", plain_of(folder / "plan.json") | {"seeds": [0]})
+    assert "plan.json: seeds" in check(folder, trials=0).reason
+    (folder / "verdict.json").unlink()
+    assert check(folder, trials=0).state == "not proven", "it claims nothing yet"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from fairtrial.errors import BadInput, message_of
 from fairtrial.finding import Measured, at_most, more_than
 from fairtrial.model.external import MASKS, ExternalModel, padded_left, real_tokens, seeded, unpadded_left
 from fairtrial.model.layers import Dropout
-from fairtrial.training.device import is_there
+from fairtrial.training.device import deterministic, is_there
 
 FEW = 3  # tokens that are read with a cache
 LONGEST = 2048  # tokens of a long text
@@ -181,7 +181,7 @@ def under_settings(subject: Subject) -> Measured:
     ids, lengths = as_batch(subject.rows, filler=subject.pad or 0)
     settings: dict[str, Callable[[], AbstractContextManager[object]]] = {
         "gradients are recorded": torch.enable_grad,
-        "torch must be deterministic": deterministic_algorithms,
+        "torch must be deterministic": lambda: deterministic(torch.device("cuda")),
         "torch is in inference mode": torch.inference_mode,  # the last: what is kept there has no gradient
     }
     network, changes = subject.another(), {}
@@ -198,16 +198,6 @@ def under_settings(subject: Subject) -> Measured:
     where = max(changes, key=lambda name: changes[name])
     bad = f"Where {where}, its logits differ by up to {changes[where]:.2g}."
     return at_most(changes[where], subject.tolerance, "How torch is set changes nothing.", bad)
-
-
-@contextmanager
-def deterministic_algorithms() -> Iterator[None]:
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 def built_larger(subject: Subject) -> Measured | str | None:

@@ -219,8 +219,10 @@ def not_normalized(scorer: Scorer, rng: np.random.Generator) -> Measured:
     count = scorer.vocabulary
     tokens = np.arange(count) if 3 * count <= MOST_CALLS else rng.choice(count, MOST_CALLS // 3, replace=False)
     totals, known = [], []
-    for given in scorer.samples(rng):
-        prefix = given[: int(rng.integers(1, 6))]
+    prefixes = [given[: int(rng.integers(1, 6))] for given in scorer.samples(rng)[1:]]
+    longest = scorer.long_samples(rng)[-1]
+    prefixes += [longest[: int(rng.integers(*LONG))]] if reads(scorer, longest) else []  # some score these otherwise
+    for prefix in prefixes:
         score = scorer.fresh()
         base = float(score(prefix).sum()) if scorer.totals else 0.0
         logs = []
@@ -253,8 +255,8 @@ def continuations(scorer: Scorer) -> Measured:
     """Texts that go on with each single byte exclude one another, so together they are at most as probable as what they
     begin with."""
     totals = []
-    for text in TEXTS[:2]:
-        start = text[:12]
+    longest = " ".join(TEXTS * 2)
+    for start in (TEXTS[0][:12], TEXTS[1][:12], *([longest] if reads(scorer, longest) else [])):
         base = float(scorer.fresh()(start).sum())
         letters = [chr(code) for code in (9, 10, *range(32, 127))]
         logs = [float(scorer.fresh()(start + letter).sum()) - base for letter in letters]
