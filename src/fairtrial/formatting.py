@@ -109,11 +109,6 @@ def format_part(name: str, options: Mapping[str, object]) -> str:
     return name + (f" ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else "")
 
 
-def vocabulary_of(recipe: Recipe) -> str:
-    """How and of what it is made: where that differs, perplexities are about different tokens."""
-    return f"{recipe.tokens} {recipe.data.source} {recipe.data.train_share}"
-
-
 def strides_note(contexts: Mapping[str, float]) -> str:
     """That test sets were scored with less than full context; empty where none was. `contexts`: by test set, the least
     share of a length that a token sees."""
