@@ -167,7 +167,7 @@ def test_ctrl_c_leaves_a_folder_that_is_resumed_to_the_same_bits(tmp_path: Path)
             "classify", reviews_of(), steps=8, out=tmp_path / "run", options=ft.RunOptions(on_event=press), **SMALL
         )
     assert f"fairtrial train --resume {tmp_path / 'run'}" in str(error.value), "a traceback says how to go on"
-    assert error.value._render_traceback_()[1] == f"  go on with: ft.resume('{tmp_path / 'run'}')", "in a notebook"
+    assert error.value._render_traceback_()[1] == f"  continue with: ft.resume('{tmp_path / 'run'}')", "in a notebook"
     assert signal.getsignal(signal.SIGINT) is before
     resumed = ft.resume(tmp_path / "run", quiet=True)
     assert resumed.record.result.model_sha256 == whole.record.result.model_sha256

@@ -54,5 +54,5 @@ def test_it_does_not_combine_with_other_residuals(monkeypatch: pytest.MonkeyPatc
             return x / 2
 
     monkeypatch.setitem(parts._things, "halved", Half)
-    with pytest.raises(BadInput, match="'parallel' and 'halved' do not combine: both say what"):
+    with pytest.raises(BadInput, match="'parallel' and 'halved' do not combine: both define"):
         build_parts([PartChoice(name="halved"), PartChoice(name="parallel")], SHAPE, 0)

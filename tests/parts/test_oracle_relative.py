@@ -138,7 +138,9 @@ def test_forgetting_equals_loops() -> None:
 
 
 def test_forgetting_is_refused_in_an_encoder() -> None:
-    with pytest.raises(BadInput, match="'forgetting' works in a decoder only: a token forgets what lies before it"):
+    with pytest.raises(
+        BadInput, match="'forgetting' works in a decoder only: forgetting depends on earlier tokens only"
+    ):
         Classifier(SHAPE, [PartChoice(name="forgetting")], 10, 2)
     LanguageModel(SHAPE, [PartChoice(name="forgetting")], 10)
 

@@ -36,7 +36,7 @@ def test_questions_about_random_keys_are_answered(fairtrial: Callable, tmp_path:
 
 
 def test_keys_are_read_from_a_file(fairtrial: Callable, keys: Path) -> None:
-    assert "In the way: key 0, key 2 and key 3" in fairtrial("puzzle", "select", 4, "--keys", keys).out
+    assert "because of key 0, key 2 and key 3" in fairtrial("puzzle", "select", 4, "--keys", keys).out
     assert "Possible" in fairtrial("puzzle", "average", 2, 3, "--keys", keys).out
 
 

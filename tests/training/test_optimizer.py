@@ -139,7 +139,7 @@ def test_an_optimizer_whose_state_a_checkpoint_cannot_hold_is_refused(place: str
     if place == "state":
         check_resumes(network, training)
     else:
-        with pytest.raises(BadInput, match="'keeping' cannot be resumed from a checkpoint: it does not go on"):
+        with pytest.raises(BadInput, match="'keeping' cannot be resumed from a checkpoint: it does not continue"):
             check_resumes(network, training)
     assert all(torch.equal(before[name], each) for name, each in weights(network).items()), "only copies are moved"
     optimizer = make_optimizer(network, training)
