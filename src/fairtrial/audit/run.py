@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fairtrial.audit import basics, conditions, determinism, probe, surroundings
+from fairtrial.audit import basics, conditions, determinism, probe
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, Text, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
@@ -64,8 +64,8 @@ CHECKS = (
     Check("M14g", "weights without a gradient", "amber", basics.gradients_arrive),
     Check("O1", "own optimizer", "amber", basics.brings("optimizer")),
     Check("O2", "own loss", "amber", basics.brings("loss")),
-    Check("O3", "tables filled before training", "amber", surroundings.own_tables),
-    Check("O4", "reads more than its input", "amber", surroundings.reads_more),
+    Check("O3", "tables filled before training", "amber", basics.own_tables),
+    Check("O4", "reads more than its input", "amber", basics.reads_more),
     Check("E1", "fast path differs", "red", determinism.eager_is_fast),
     Check("C1", "cache changes predictions", "red", determinism.cached_is_full, decoder_only=True),
     Check("C1p", "cache in pieces changes predictions", "amber", determinism.cached_in_pieces, decoder_only=True),
@@ -81,7 +81,7 @@ CHECKS = (
     Check("L1", "leaks in long texts", "red", conditions.over_long_texts),
     Check("L2", "leaks when built larger", "red", conditions.built_larger, cost=5),
     Check("S1", "evaluation is not repeatable", "red", conditions.after_many_calls, cost=50),
-    Check("S2", "keeps state between calls", "amber", surroundings.keeps_state),
+    Check("S2", "keeps state between calls", "amber", basics.keeps_state),
     Check("V3", "score or loss is not that of the answers", "red", probe.own_targets),
     Check("V4", "knows the answers before training", "red", probe.knows_before_training),
     Check("V6", "predicts random words", "red", probe.predicts_random_words, decoder_only=True),
