@@ -199,7 +199,6 @@ class Training:
         str, "adamw, muon (matrices of the blocks; AdamW for the rest), adam, adagrad or sgd; or one of your own"
     ] = "adamw"
     learning_rate: Annotated[float, "peak learning rate"] = 1e-3
-    muon_ratio: Annotated[float, "learning rate of what muon moves, as a multiple of `learning_rate`"] = 1.0
     weight_decay: Annotated[float, "weight decay (matrices only)"] = 0.01
     embedding_decay: Annotated[float, "weight decay of token embeddings, as a multiple of `weight_decay`"] = 1.0
     sampled_words: Annotated[
@@ -234,7 +233,7 @@ class Training:
             raise BadInput("training.sampled_words and training.label_smoothing exclude each other")
         at_least(1, "training", self, "batch")
         at_least(0, "training", self, "weight_decay", "embedding_decay", "warmup_steps", "sampled_words")
-        for name in ("learning_rate", "muon_ratio", "clip"):
+        for name in ("learning_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"training.{name} must be positive, got {getattr(self, name)}")
 
@@ -377,7 +376,7 @@ ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("data", "text_column"), ("data", "label_column"),
     ("data", "split_column"), ("data", "group_column"), ("training", "device"), ("training", "precision"),
     ("shape", "embedding_dropout"), ("training", "embedding_decay"), ("training", "input_noise"),
-    ("training", "sampled_words"), ("training", "muon_ratio"),
+    ("training", "sampled_words"),
 )  # fmt: skip
 OPTIMIZERS = ("adamw", "muon", "adam", "adagrad", "sgd")  # others are known once the file that brings them is loaded
 ANY = object()

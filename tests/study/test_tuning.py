@@ -17,11 +17,10 @@ from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import Plan, Trial, calibrate, make_plan
 from fairtrial.study.run import Options, run_study
-from fairtrial.study.search import RATE, RATIO, outcome_of, run_search, search_again
+from fairtrial.study.search import RATE, outcome_of, run_search, search_again
 from fairtrial.study.tables import study_from, with_tuning, write_study
 
 TUNE = {"tune": True}
-OWN = 0.008  # rate of the recipes
 
 
 def nothing(*_: object) -> bool:
@@ -70,27 +69,6 @@ def test_the_best_rate_of_each_variant_is_found_with_equal_tries_and_never_at_an
         assert len(finalists) == 2
         assert min(grid) not in finalists
         assert max(grid) not in finalists
-
-
-def test_with_muon_its_ratio_is_tuned_at_the_best_rate_and_no_ratio_at_an_edge_is_chosen(
-    tiny_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = {"learned": 4.0, "rope": 1.0}
-
-    def score(plan: Plan, trials: list[Trial]) -> float | None:
-        training = trials[0].recipe.training
-        ratio, best = training.muon_ratio, wanted[trials[0].variant.name]
-        return 100 + 1000 * abs(training.learning_rate - OWN) + max(ratio / best, best / ratio)
-
-    monkeypatch.setattr(searching, "validation_score", score)
-    both = {"search": TUNE, "tasks": ["lm"]}
-    task = tuned(tiny_study(**both, set={"training.optimizer": "muon"}), tmp_path / "muon")
-    assert task.variants["learned"].best == {RATE: OWN, RATIO: 4.0}
-    assert task.variants["rope"].best == {RATE: OWN}, "1 is no setting of its own"
-    assert {own.ratios for own in task.variants.values()} == {(0.5, 1.0, 2.0, 4.0, 8.0)}
-    assert len({own.tries for own in task.variants.values()}) == 1
-    other = tuned(tiny_study(**both), tmp_path / "adamw")
-    assert {own.ratios for own in other.variants.values()} == {()}, "the control: AdamW has none"
 
 
 def test_rates_that_diverge_are_no_edge(

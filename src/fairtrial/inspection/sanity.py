@@ -198,9 +198,7 @@ def call(model: nn.Module, ids: list[int]) -> tuple[list[Map], Tensor | None]:
     maps: list[Map] = []
     outputs = None
     for each in tensors_in(model(torch.tensor([ids], device=device))):
-        square = each.shape[-2:] == (time, time) and bool(
-            (each >= 0).all()
-        )  # logits of so many classes may be negative
+        square = each.shape[-2:] == (time, time) and bool((each >= 0).all())  # logits may be negative
         if each.dim() in (3, 4) and square:
             heads = each.reshape(-1, time, time).float().cpu().numpy()
             maps += [(f"layer {layer}, head {head}", weights) for head, weights in enumerate(heads)]

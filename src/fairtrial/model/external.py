@@ -93,9 +93,7 @@ class Declared:
     chunk: int = 0  # tokens of a chunk or window that it reads at a time
     longest: int = 0  # tokens that it can read; 0: no limit is known
     shortest: int = 1  # tokens that it needs
-    single: bool = (
-        False  # its softmax is in float32 whatever its weights are: where that is so it is audited in float32
-    )
+    single: bool = False  # its softmax is in float32 whatever its weights are: it is audited in float32
     loss: str = ""  # a method (ids, mask, answers) -> the mean loss, used in training instead of the cross entropy
     optimizer: str = ""  # a method (learning_rate, weight_decay) -> a torch optimizer, used instead of the recipe's
 

@@ -24,7 +24,6 @@ MODULE_BYTES = 20_000  # of Python objects, for each block
 
 Loss = tuple[Tensor, Tensor]  # the objective, the summed nats
 Choices = Sequence[PartChoice]
-State = tuple[list[Tensor], list[Tensor]]  # of generators, of buffers
 
 
 def make_norm(shape: Shape) -> nn.Module:

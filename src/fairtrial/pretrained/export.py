@@ -411,8 +411,7 @@ def decoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], t
 
     tokens = weights["body.tokens.weight"]
     out, bias = tokens if shape.tied else weights["out.weight"], weights.get("out.bias", torch.zeros(len(tokens)))
-    stored = "post-norm" in to.has  # the other classes have no output bias, and a last norm that it goes into
-    folds = bool(bias.any()) and not stored
+    folds = bool(bias.any()) and "pre-norm" in to.has  # these have no output bias, and a last norm that it goes into
     tied = shape.tied and not to.gemma and not folds
     put("tokens", "weight", tokens / math.sqrt(shape.width) if to.gemma else tokens)
     if "positions" in to.names:
@@ -441,7 +440,7 @@ def decoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], t
         put("norm", kind, value)
     if not tied:
         put("out", "weight", out)
-    if stored:
+    if "post-norm" in to.has:
         put("out", "bias", bias)
         found["lm_head.bias"] = bias.clone()
     config = {

@@ -620,11 +620,8 @@ class Tuned(Result):
     def describe(self) -> Description:
         metric = "accuracy (%)" if self.task == "classify" else "perplexity"
         name = f"validation {metric}"
-        ratio = self.search.best.get("training.muon_ratio")
-        tried = f"{len(self.rates)} rates" + f" and {len(self.search.ratios)} ratios" * bool(self.search.ratios)
-        also = f", with Muon's matrices at {ratio:g} times that" if ratio else ""
         lines = [
-            f"Best learning rate: {self.best:g}{also} ({name} {self.search.validation:.4g}, {tried} tried).",
+            f"Best learning rate: {self.best:g} ({name} {self.search.validation:.4g}, {len(self.rates)} rates tried).",
             f"Recipe with this rate: {self.recipe}",
         ]
         columns = {"after a quarter of the training": self.search.scores, "after all of it": self.search.whole}
@@ -632,8 +629,4 @@ class Tuned(Result):
             row(f"{rate:g}", *(MISSING if score is None else f"{score:.4g}" for score in scores))
             for rate, *scores in zip(self.rates, *columns.values(), strict=True)
         )
-        by_ratio = zip(self.search.ratios, self.search.by_ratio, strict=True)
-        ratios = tuple(row(f"{each:g}", MISSING if score is None else f"{score:.4g}") for each, score in by_ratio)
-        tables = [Table(name, ("learning rate", *columns), rows)]
-        tables += [Table(name, ("ratio of Muon", "after a quarter of the training"), ratios)] if ratios else []
-        return Description(lines, tables)
+        return Description(lines, [Table(name, ("learning rate", *columns), rows)])

@@ -432,8 +432,6 @@ class VariantSearch:
     scores: tuple[float | None, ...]  # of every try; None: it failed
     rates: tuple[float, ...] = ()  # of a tuned learning rate; its scores are of a short training
     whole: tuple[float | None, ...] = ()  # of the whole training, of the rates that it was tried for
-    ratios: tuple[float, ...] = ()  # of Muon's learning rate to the best rate
-    by_ratio: tuple[float | None, ...] = ()  # scores of a short training
 
 
 @dataclass(frozen=True)

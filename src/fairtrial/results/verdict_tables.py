@@ -482,33 +482,16 @@ def search(task: TaskVerdict) -> Table | None:
 
 def learning_rates(task: TaskVerdict) -> Table | None:
     """The curve that each learning rate was chosen from."""
-    curves = {
-        (named(task, variant), title): dict(zip(choice.rates, scores, strict=True))
-        for variant, choice in (task.search.variants if task.search else {}).items()
-        for title, scores in (("a quarter", choice.scores), ("all", choice.whole))
-        if choice.rates
-    }
+    choices = {name: each for name, each in (task.search.variants if task.search else {}).items() if each.rates}
+    rates = sorted({rate for each in choices.values() for rate in each.rates})
+    rows = []
+    for variant, choice in choices.items():
+        for title, scores in (("a quarter", choice.scores), ("all", choice.whole)):
+            by_rate = dict(zip(choice.rates, scores, strict=True))
+            rows.append(row(named(task, variant), title, *(plain_number(by_rate.get(rate), 1) for rate in rates)))
+    columns = ("variant", "of the training", *(f"{rate:g}" for rate in rates))
     note = "The two best rates after a quarter of the training are trained in full."
-    return curve_table(task, "learning rate", note, curves)
-
-
-def muon_ratios(task: TaskVerdict) -> Table | None:
-    curves = {
-        (named(task, variant), "a quarter"): dict(zip(choice.ratios, choice.by_ratio, strict=True))
-        for variant, choice in (task.search.variants if task.search else {}).items()
-        if choice.ratios
-    }
-    note = "Muon's learning rate as a multiple of the best rate. The best ratio other than 1 is trained in full."
-    return curve_table(task, "Muon's ratio", note, curves)
-
-
-def curve_table(
-    task: TaskVerdict, what: str, note: str, curves: Mapping[tuple[Cell, str], Mapping[float, float | None]]
-) -> Table | None:
-    values = sorted({value for curve in curves.values() for value in curve})
-    rows = [row(*names, *(plain_number(curve.get(each), 1) for each in values)) for names, curve in curves.items()]
-    columns = ("variant", "of the training", *(f"{value:g}" for value in values))
-    return some(f"validation by {what} ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
+    return some(f"validation by learning rate ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
 
 
 def failures(task: TaskVerdict) -> Table | None:
@@ -517,4 +500,4 @@ def failures(task: TaskVerdict) -> Table | None:
 
 
 MAIN: Makers = (comparisons, test_sets, scores, speedups, versus_baselines, cost, failures)
-FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search, learning_rates, muon_ratios)
+FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search, learning_rates)

@@ -1,8 +1,8 @@
 """Search: the same number of tries for every variant that is not run as given, chosen on validation.
 
 A search tries settings that a study lists, or it tunes the learning rate: rates a factor of two apart are tried for a
-quarter of the training, until the two best have neighbours on both sides; these two are tried for all of it. With Muon,
-its share of the best rate follows in the same way. No test set is read, and the records of the tries prove it."""
+quarter of the training, until the two best have neighbours on both sides; these two are tried for all of it. No test
+set is read, and the records of the tries prove it."""
 
 from __future__ import annotations
 
@@ -42,17 +42,14 @@ from fairtrial.study.plan import (
 
 Tries = list[Settings]
 Run = Callable[[Sequence[Trial], int], None]  # trials, and how many tries each variant has
-Scores = Mapping[float, float | None]  # of each rate or ratio; None: it failed
 ByTry = dict[tuple[str, str, int], list[Trial]]  # task, variant, number of the try -> one trial for each search seed
-RATE, RATIO = "training.learning_rate", "training.muon_ratio"
+RATE = "training.learning_rate"
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the baseline's own learning rate
 STEP = 2.0  # from one rate to the next
 FINALISTS = 2  # rates that are tried for the whole training
 SHORT = 0.25  # share of the training of the others
 MOST_RATES = 13  # 2^12 from the lowest to the highest
-RATIOS = (0.5, 1.0, 2.0)
 TUNING_COST = (len(FACTORS) * SHORT + FINALISTS) * 1.1  # in trainings, with a rate more now and then
-RATIO_COST = (len(RATIOS) - 1) * SHORT + 1
 
 
 def tries_of(search: Search) -> Tries:
@@ -164,78 +161,47 @@ def outcome_of(plan: Plan, search: Search, run: Run) -> StoredSearch:
 
 
 def tuned(plan: Plan, search: Search, task: str, run: Run) -> TaskSearch:
-    """The learning rate of every variant, and the share of it that Muon takes where all use Muon. All variants try the
-    same values for a short time; where one of them finds its best at an edge of the grid, the grid is extended for
-    all."""
+    """The learning rate of every variant. All variants try the same rates for a short time; where one of them finds its
+    best at an edge of the grid, the grid is extended for all."""
     own = recipes_of(plan.study, {})[task][plan.study.baseline].training.learning_rate
+    rates = [rounded(own * factor) for factor in FACTORS]
     variants, better = searched(plan, task), -1 if METRIC[task] == "accuracy" else 1
-    names, every = [variant.name for variant in variants], list[Trial]()
+    every: list[Trial] = []
 
-    def scores(share: float, tries: Mapping[str, Mapping[float, Settings]]) -> dict[str, Scores]:
-        """Of each variant with these settings, lower is better."""
+    def scores(share: float, names: Mapping[str, Sequence[float]]) -> dict[str, dict[float, float | None]]:
+        """Of each variant at these rates, lower is better."""
         word = "short" if share < 1 else "whole"
         groups = {
-            (variant.name, value): trials_of(plan, search, task, variant, f"{word}-{named(settings)}", settings, share)
+            (variant.name, rate): trials_of(plan, search, task, variant, f"{word}-{rate:g}", {RATE: rate}, share)
             for variant in variants
-            for value, settings in tries[variant.name].items()
+            for rate in names[variant.name]
         }
-        run(trials := [trial for group in groups.values() for trial in group], max(map(len, tries.values())))
+        run(trials := [trial for group in groups.values() for trial in group], max(map(len, names.values())))
         every.extend(trial for trial in trials if trial not in every)
         found = {key: validation_score(plan, group) for key, group in groups.items()}
-        return {name: {value: found[name, value] for value in own} for name, own in tries.items()}
+        return {name: {rate: found[name, rate] for rate in own} for name, own in names.items()}
 
-    def ranked(row: Scores) -> list[float]:
-        known = {value: better * score for value, score in row.items() if score is not None}
+    def ranked(row: Mapping[float, float | None]) -> list[float]:
+        known = {rate: better * score for rate, score in row.items() if score is not None}
         return sorted(known, key=known.__getitem__)
 
-    def on_grid(values: list[float], best: int, settings: Callable[[str, float], Settings]) -> dict[str, Scores]:
-        """Of a short training, on a grid in which the best so many of each variant have neighbours."""
-        while True:
-            row = scores(SHORT, {name: {value: settings(name, value) for value in values} for name in names})
-            top = {value for each in row.values() for value in ranked(each)[:best]}
-            low, high = min(values), max(values)
-            more = [rounded(low / STEP)] * (low in top) + [rounded(high * STEP)] * (high in top)
-            if not more or len(values) >= MOST_RATES:
-                return row
-            values = sorted([*values, *more])
-
-    short = on_grid([rounded(own * factor) for factor in FACTORS], FINALISTS, lambda name, rate: {RATE: rate})
-    finalists = {name: sorted(ranked(row)[:FINALISTS]) for name, row in short.items()}
-    whole = scores(1.0, {name: {rate: {RATE: rate} for rate in rates} for name, rates in finalists.items()})
-    for name, row in whole.items():
-        if not ranked(row):
-            raise BadInput(f"no try of {name!r} ({task}) finished", f"see {plan.home.path / FAILED_TRIES}")
-    best = {name: ranked(row)[0] for name, row in whole.items()}
-    by_ratio: dict[str, Scores] = {name: {} for name in best}
-    last: dict[str, Scores] = {}  # of the whole training with the best ratio beside 1
-    if all(plan.recipes[task][name].training.optimizer == "muon" for name in best):
-        by_ratio = on_grid(list(RATIOS), 1, lambda name, ratio: with_ratio(best[name], ratio))
-        others = {name: next((each for each in ranked(row) if each != 1), 1.0) for name, row in by_ratio.items()}
-        last = scores(1.0, {name: {ratio: with_ratio(best[name], ratio)} for name, ratio in others.items()})
+    while True:
+        short = scores(SHORT, {variant.name: rates for variant in variants})
+        best = {rate for row in short.values() for rate in ranked(row)[:FINALISTS]}
+        more = [rounded(min(rates) / STEP)] * (min(rates) in best) + [rounded(max(rates) * STEP)] * (max(rates) in best)
+        if not more or len(rates) >= MOST_RATES:
+            break
+        rates = sorted([*rates, *more])
+    whole = scores(1.0, {name: sorted(ranked(row)[:FINALISTS]) for name, row in short.items()})
     rows = {}
-    for name, rate in best.items():
-        settings, value = with_ratio(rate, 1), whole[name][rate]
-        for ratio, score in last.get(name, {}).items():
-            if score is not None and value is not None and better * score < better * value:
-                settings, value = with_ratio(rate, ratio), score
+    for name, row in whole.items():
+        if not (order := ranked(row)):
+            raise BadInput(f"no try of {name!r} ({task}) finished", f"see {plan.home.path / FAILED_TRIES}")
+        curve, value = tuple(short[name][rate] for rate in rates), row[order[0]]
         assert value is not None
-        curve, at_length = tuple(short[name].values()), tuple(whole[name].get(rate) for rate in short[name])
-        ratios = (tuple(by_ratio[name]), tuple(by_ratio[name].values()))
-        tries = len(curve) + max(0, len(by_ratio[name]) - 1)
-        rows[name] = VariantSearch(tries, settings, value, curve, tuple(short[name]), at_length, *ratios)
-    return TaskSearch(sum(row.tries for row in rows.values()), len(every), seconds_of(plan, every), rows)
-
-
-def with_ratio(rate: float, ratio: float) -> Settings:
-    return {RATE: rate} if ratio == 1 else {RATE: rate, RATIO: ratio}
-
-
-def format_choice(settings: Settings) -> str:
-    return f"{settings[RATE]:g}" + (f" (Muon at {settings[RATIO]:g} times that)" if RATIO in settings else "")
-
-
-def named(settings: Settings) -> str:
-    return "-".join(f"{value:g}" for value in settings.values())
+        at_length = tuple(row.get(rate) for rate in rates)
+        rows[name] = VariantSearch(len(rates), {RATE: order[0]}, value, curve, tuple(rates), at_length)
+    return TaskSearch(len(rates) * len(rows), len(every), seconds_of(plan, every), rows)
 
 
 def rounded(rate: float) -> float:
@@ -251,13 +217,12 @@ def search_seconds_left(plan: Plan) -> float:
         if plan.home.read("search.json", StoredSearch) is not None:
             return 0.0
         costs = [
-            plan.calibration[task][name].seconds
-            * (TUNING_COST + RATIO_COST * (plan.recipes[task][name].training.optimizer == "muon"))
+            plan.calibration[task][variant.name].seconds
             for task in plan.calibration
-            for name in (variant.name for variant in searched(plan, task))
-            if name in plan.calibration[task]
+            for variant in searched(plan, task)
+            if variant.name in plan.calibration[task]
         ]
-        return len(search.seeds) * sum(costs)
+        return TUNING_COST * len(search.seeds) * sum(costs)
     left, _ = missing(plan, [trial for group in search_trials(plan, search).values() for trial in group])
     measured = [plan.calibration.get(trial.task, {}).get(trial.variant.name) for trial in left]
     return sum(calibration.seconds for calibration in measured if calibration)
@@ -307,7 +272,7 @@ def tuning_sentences(plan: Plan, task: str, verdict: TaskVerdict) -> list[str]:
         one = f"all variants use learning rate {next(iter(rates)):g}" if len(rates) == 1 else ""
         lines = [f"Untuned: {one or f'learning rates are as given, {told}'}."]
     else:
-        chosen = ", ".join(f"{name} {format_choice(choice.best)}" for name, choice in search.variants.items())
+        chosen = ", ".join(f"{name} {choice.best[RATE]:g}" for name, choice in search.variants.items())
         lines = [f"Tuned on validation, with equal tries: learning rate {chosen}."]
     if search is not None:
         tries = f"{search.tries // len(search.variants)} tries for each of {len(search.variants)} variants"

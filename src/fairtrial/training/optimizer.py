@@ -88,8 +88,7 @@ def group_parameters(network: nn.Module, training: Training) -> Groups:
         decay *= training.embedding_decay if parameter in tables else 1.0
         groups.setdefault((decay, parameter in inner), []).append(parameter)
     return [
-        {"params": group, "weight_decay": decay, "scale": training.muon_ratio if muon else 1.0, "muon": muon}
-        for (decay, muon), group in groups.items()
+        {"params": group, "weight_decay": decay, "scale": 1.0, "muon": muon} for (decay, muon), group in groups.items()
     ]
 
 
