@@ -26,7 +26,7 @@ from fairtrial.statistics.spread import Source
 Control = Literal["fdr", "fwer"]
 FEWEST_PAIRS = 2
 OPTIMISM = 1.3  # standard errors that are added to a gain before it is given up
-EXPECTED_CORRELATION = 0.2  # of neighbouring pairs, before any are known; it counts like so many comparisons of them:
+EXPECTED_CORRELATION = 0.35  # of neighbouring pairs, before any are known; it counts like so many comparisons of them:
 PRIOR_COMPARISONS = 10
 MOST_CORRELATION = 0.9
 WEIGHTS_SUM = 2.10974  # of 1 / (k log(k)^2) over k from 2 on
