@@ -90,9 +90,9 @@ def test_the_atlas(research: Path) -> None:
         if path.stem != "claims":
             shorten(path, 4)
     page = run(research, "atlas")
-    assert "Left out, because its data are missing: sst2." in page
     assert "| positions | **rope** |" in page
-    assert "## Read with care" in page, "what is written by hand stays"
+    assert "- **speeches-lm, against `none`**: " in page
+    assert "## What would change our mind" in page, "what is written by hand stays"
     run_again(research, "atlas", page)
 
 
