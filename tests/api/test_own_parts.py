@@ -110,7 +110,7 @@ def test_a_decorated_part_keeps_its_name(plugins_leave: Leave) -> None:
 def test_a_part_without_a_source_or_with_a_tensor_from_outside_is_refused(plugins_leave: Leave, tmp_path: Path) -> None:
     bare: dict[str, Any] = {"__name__": "__main__"}
     exec("import fairtrial as ft\nclass Bare(ft.Part):\n    def bias(self, context):\n        return None\n", bare)
-    with pytest.raises(ft.BadInput, match="the source of Bare cannot be had") as error:
+    with pytest.raises(ft.BadInput, match="the source of Bare is not available") as error:
         ft.train("classify", reviews_of(), parts=[bare["Bare"]], out=tmp_path / "run", steps=1, **SMALL)
     assert "notebook" in error.value.hint
     text = "import torch, fairtrial as ft\nTABLE = torch.ones(3)\nclass Uses(ft.Part):\n    def bias(self, context):\n"

@@ -141,7 +141,7 @@ def test_windows_that_no_text_crosses_are_not_passed(monkeypatch: pytest.MonkeyP
         plan = plan_of_module(module, "causal", SIZES, {"chunk": chunk})
         (finding,) = audit(subject_of(plan), only=["L1"])
         assert finding.verdict == verdict
-    assert finding.meaning.startswith("Over 64 tokens predictions depend on nothing that they may not see")
+    assert finding.meaning.startswith("Over 64 tokens predictions depend only on what they may see")
     assert "windows of 22 are not crossed" in finding.meaning
 
 

@@ -58,7 +58,7 @@ def test_an_audit_with_a_copy_is_red_and_a_cleaned_copy_is_not(fairtrial: Call, 
     assert said.code == 1
     assert "test_CLS.tsv:31" in said.out
     assert "train_CLS.tsv:91" in said.out
-    assert said.out.splitlines()[2].startswith("- RED: D1 duplicates of train")
+    assert said.out.splitlines()[1].startswith("- RED: D1 duplicates of train")
     assert "fairtrial data clean --data" in said.out
 
     done = fairtrial("data", "clean", "--data", copied, "--out", tmp_path / "clean")

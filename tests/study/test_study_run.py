@@ -326,9 +326,9 @@ def test_a_large_family_is_asked_for_more_seeds(tiny_study: Callable[..., Study]
     (plan,) = heard.of("plan")
     small = structure(PlanSummary, {name: value for name, value in plan.items() if name != "event"})
     large = replace(small, comparisons={"classify": 120})
-    assert any("take 10 seeds for more than 100 comparisons" in line for line in plan_lines(large))
-    assert not any("take 10 seeds" in line for line in plan_lines(small))
-    assert not any("take 10 seeds" in line for line in plan_lines(replace(large, seed_count=10)))
+    assert any("use 10 seeds for more than 100 comparisons" in line for line in plan_lines(large))
+    assert not any("use 10 seeds" in line for line in plan_lines(small))
+    assert not any("use 10 seeds" in line for line in plan_lines(replace(large, seed_count=10)))
 
 
 PEEK = """

@@ -205,7 +205,7 @@ def test_another_thread_count_or_torch_is_not_resumed_on_silently(
     record = Record.open(tmp_path / "a")
     reseal(record.folder, trial={"environment": asdict(replace(record.trial.environment, torch="2.5.0"))})
     (record.folder / "clock.jsonl").unlink()  # else the trial is known to have begun otherwise
-    with pytest.raises(BadInput, match=r"begun with torch 2\.5\.0"):
+    with pytest.raises(BadInput, match=r"started with torch 2\.5\.0"):
         resume_trial(record.folder)
     assert resume_trial(record.folder, ignore_changes=True).complete
 

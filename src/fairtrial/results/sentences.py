@@ -473,7 +473,7 @@ def attention_sentences(verdict: TaskVerdict) -> list[str]:
     idle = verdict.attention_unused
     if not idle or len(idle) == len(verdict.scores):
         return []
-    return [f"{listed(idle)} did not use attention: with uniform weights, scores are as good."]
+    return [f"{listed(idle)} did not use attention: with uniform weights or shuffled words, scores are as good."]
 
 
 def training_sentences(verdict: TaskVerdict) -> list[str]:
