@@ -710,7 +710,7 @@ def grade(
 def demo(
     out: Source = "demo", *, dry_run: bool = False, options: StudyOptions = StudyOptions(), quiet: bool = False
 ) -> Study:
-    """Run a small study on the embedded speeches: three kinds of position encoding, two tasks, five seeds.
+    """Run a small study on the embedded speeches: positions in two tasks, and an idea that cheats; five seeds.
 
     It ends in a verdict and a page, in a few minutes. Run again, it continues where it was stopped.
 
@@ -722,7 +722,7 @@ def demo(
 
     >>> print(ft.demo(dry_run=True, options=ft.StudyOptions(engine="here"), quiet=True))
     study: Do positions matter, and which? (a small demonstration)
-    plan: 25 trials (order: 3 variants, lm: 2 variants; 5 seeds), ...
+    plan: 30 trials (order: 3 variants, lm: 3 variants; 5 seeds), ...
     """
     from fairtrial.study.tables import DEMO
 

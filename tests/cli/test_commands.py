@@ -242,9 +242,10 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     monkeypatch.setattr(job, "open_engine", lambda name, jobs, **ray: engines[name, jobs])
     said = fairtrial("demo", "--out", tmp_path / "demo")
     assert said.code == 0
-    assert "plan: 4 trials (2 variants x 2 seeds x 1 task)" in said.out
-    assert "trial 4/4" in said.out
+    assert "plan: 6 trials (3 variants x 2 seeds x 1 task)" in said.out
     assert "too few seeds" in said.out
+    assert "reweight failed its leak audit and is not trained (M3 sees the future" in said.out
+    assert not (tmp_path / "demo" / "trials/lm/reweight").exists()
     page = tmp_path / "demo" / "report.html"
     assert said.out.splitlines()[-1] == f"open this page: {page}"
     assert page.read_text().startswith("<!doctype html>")

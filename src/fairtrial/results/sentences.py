@@ -491,7 +491,9 @@ def training_sentences(verdict: TaskVerdict) -> list[str]:
     lines = []
     for (kind, variants), text in zip(by_kind.items(), texts, strict=True):
         every = len(variants) == len(verdict.training) > 1
-        who = f"All {len(variants)} variants" if every else listed(variants) if variants else ""
+        who = listed(variants) if variants else ""
+        if every:
+            who = "Both variants" if len(variants) == 2 else f"All {len(variants)} variants"
         title = "Underfitted" if kind == TrainingEndKind.STILL_IMPROVING else "Overfitted"
         lines += [f"{title}: {who} {'was' if len(variants) == 1 else 'were'} {text}."] if variants else []
     return lines
