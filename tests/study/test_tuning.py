@@ -11,7 +11,6 @@ import pytest
 
 from fairtrial.engines import InProcess
 from fairtrial.errors import BadInput
-from fairtrial.results.values import Sentence
 from fairtrial.study import search as searching
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
@@ -111,7 +110,7 @@ def test_a_tuned_study_trains_the_chosen_rates_says_so_and_goes_on(
     assert short is not None
     assert (short.result.steps, short.result.tests) == (6, {})  # a quarter of 24 steps
     told = f"Tuned on validation, with equal tries: learning rate learned {rates['learned']:g}, rope {rates['rope']:g}."
-    assert Sentence(told, "lm") in verdict.sentences
+    assert (told, "lm") in [(each.text, each.task) for each in verdict.sentences]
     assert "validation by learning rate" in verdict.to_text(every=True)
     heard.told.clear()
     assert run_study(study, tmp_path / "study", InProcess(), Options(), heard) == verdict
