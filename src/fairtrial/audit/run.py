@@ -236,7 +236,7 @@ def out_of_time(check: Check, task: str, meaning: str) -> Finding:
 
 
 def without_repeats(finding: Finding, earlier: Sequence[Finding]) -> Finding:
-    """One error that many checks meet, each with other shapes, is told once."""
+    """An error that many checks meet, each with other shapes, is reported once."""
 
     def plain(text: str) -> str:
         return re.sub(r"\d+", "", text)

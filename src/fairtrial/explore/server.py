@@ -210,7 +210,7 @@ def answer_to(question: str, library: Library, params: RequestParams) -> bytes:
 
 
 def unexpected() -> FairtrialError:
-    """A fault of ours: the browser is told so, the terminal why."""
+    """A fault of ours: the browser shows that, the terminal shows why."""
     traceback.print_exc(file=sys.stderr)
     return FairtrialError("the explorer failed on this request", "its terminal shows the cause; please report it")
 

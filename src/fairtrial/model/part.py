@@ -27,7 +27,7 @@ MAX_SCALE = 10 * SMALL_INIT  # what a part adds at this scale dominates the toke
 
 @dataclass(frozen=True)
 class AttentionContext:
-    """Where attention happens: which layer, which way, at which positions. Queries and keys are told apart, so that
+    """Where attention happens: which layer, which way, at which positions. Queries and keys are kept apart, so that
     cached decoding (one query, many keys) runs the same code as training."""
 
     layer: int

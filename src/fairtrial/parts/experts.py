@@ -14,7 +14,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.part import FeedForward, Part, parts
 from fairtrial.recipe import Shape
 
-MEMORY = 0.99  # of the load that is told
+MEMORY = 0.99  # of the load that is reported
 
 
 @parts.add("experts")

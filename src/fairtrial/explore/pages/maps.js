@@ -21,7 +21,7 @@ export function unpack(packed) {
 
 const shown = (word) => (word.trim() ? word : "␣");
 
-// One large map, to be read with mouse, finger or arrow keys. `say` is told what a cell holds.
+// One large map, to be read with mouse, finger or arrow keys. `say` receives what a cell holds.
 function largeMap(maps, layer, head, value, say, label) {
   const size = maps.size;
   const margin = Math.min(120, 14 + 7.6 * Math.max(...maps.words.map((word) => Math.min(14, word.length))));
